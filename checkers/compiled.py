@@ -102,12 +102,6 @@ def is_loaded(module: ModuleType) -> bool:
     return module.__name__ in _LOADED
 
 
-def is_compiling() -> bool:
-    """Whether numba makes or loads machine code in this thread: an exception there would leave it half made."""
-    numba = sys.modules.get("numba.core.compiler_lock")
-    return numba is not None and bool(numba.global_compiler_lock.is_locked())
-
-
 def waiting_for(module: ModuleType, kernel: str) -> Literal["nothing", "loading", "compiling"]:
     """The work to do before `kernel` of the module can run, as far as it is known without importing numba.
 

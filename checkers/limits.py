@@ -15,14 +15,13 @@ interrupted from outside: within `until_ended`, outside of `shielded`, an alarm 
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TypeVar
-
-from checkers.compiled import is_compiling
 
 Found = TypeVar("Found")
 
@@ -181,5 +180,11 @@ def interrupt() -> None:
             return
         may_raise = may_raise or scope.is_section
         scope = scope.outer
-    if may_raise and not is_compiling():  # the next alarm comes soon
+    if may_raise and not _is_compiling():  # the next alarm comes soon
         look()
+
+
+def _is_compiling() -> bool:
+    """Whether numba makes or loads machine code in this thread: an exception there would leave it half made."""
+    numba = sys.modules.get("numba.core.compiler_lock")
+    return numba is not None and bool(numba.global_compiler_lock.is_locked())

@@ -109,7 +109,7 @@ MODELS: dict[str, Model] = {
     "log": _model(
         "logs with offsets: send, poll, txn [[send k v] [poll]], assign, subscribe",
         "send poll txn assign subscribe crash debug-topic-partitions",
-        domain=("offsets",),
+        domain=("offsets", "log-cycles"),
     ),
     "causal-reverse": _model("a growing collection: write, read", "read write", domain=("causal-reverse",)),
     "etcd": _model(
@@ -138,6 +138,12 @@ def _alone(name: str) -> Callable[[History, bool, bool], Verdict]:
     return lambda history, strict, observes: getattr(domain, name).check(history)
 
 
+def _log_cycles(history: History, strict: bool, observes: bool) -> Verdict:
+    from checkers.transactional import log_cycles
+
+    return log_cycles.check(history)
+
+
 DOMAIN: dict[str, Callable[[History, bool, bool], Verdict]] = {
     **{
         name: _alone(name.replace("-", "_"))
@@ -153,6 +159,7 @@ DOMAIN: dict[str, Callable[[History, bool, bool], Verdict]] = {
         history, fifo=False, failed_cas_observes=observes
     ),
     "counter": lambda history, strict, observes: domain.counter.check(history, final_only=not strict),
+    "log-cycles": _log_cycles,
 }
 """Domain checkers, given the history, whether linearizable was promised, and whether refusals observe something."""
 

@@ -1,13 +1,8 @@
 """Logs whose entries have offsets, as those of Kafka: what is sent is polled, once, in one order.
 
-| f | value |
-|---|---|
-| send, poll, txn | micro-operations: `[send, key, value]` is answered with `[send, key, [offset, value]]` (offset null: unknown), `[poll]` with `[poll, {key: [[offset, value], …]}]` |
-| assign, subscribe | the keys that the client polls from now on |
-| crash, debug-topic-partitions | not judged |
-
-Names are those of `jepsen.tests.kafka`. An entry is known if its send was acknowledged with an offset, or a client
-polled it. Offsets may have gaps, where transactions keep their marks.
+`history.log_entries` has the form of the operations; crash and debug-topic-partitions are not judged. Names are those
+of `jepsen.tests.kafka`. An entry is known if its send was acknowledged with an offset, or a client polled it. Offsets
+may have gaps, where transactions keep their marks.
 
 | rule | what must not be |
 |---|---|
@@ -24,58 +19,42 @@ An operation of unknown outcome shows what it polled, too, but its client's plac
 assigns itself other keys begins anew in both directions.
 
 Where clients subscribe, the store moves keys between them, and they begin again where another one has committed: the
-last two rules are findings then. Cannot see: cycles of transactions; sends with an unknown offset. Cost: n log n.
-"""  # noqa: E501 (rows of a table)
+last two rules are findings then. Cannot see: circles of transactions (`transactional.log_cycles` does); sends with an
+unknown offset. Cost: n log n.
+"""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 from checkers.domain.proof import shown, verdict, witness
-from checkers.history.errors import ModelError
 from checkers.history.history import History
+from checkers.history.log_entries import JUDGED, MOVES, Entry, polled_by, sent_by
 from checkers.history.operation import Operation
-from checkers.history.values import Value, identity
+from checkers.history.values import Value
 from checkers.verdict import Verdict, Witness
 
 NAME = "offsets"
 MODEL = "what is sent to a log is polled, once, in one order"
 
-MOVES = ("assign", "subscribe")
 IF_ASSIGNED = ("nonmonotonic-poll", "poll-skip")
 """Rules that hold only where clients choose their keys themselves."""
-
-
-class _Entry(NamedTuple):
-    """A value that an operation sent or polled. `offset`: None if it is unknown."""
-
-    key: str
-    offset: int | None
-    value: Any
-    operation: Operation
-
-    @property
-    def name(self) -> tuple[str, Value]:
-        return self.key, identity(self.value)
-
-    def __str__(self) -> str:
-        return f"{shown(self.value)} of log {self.key}"
 
 
 @dataclass(slots=True)
 class _Log:
     """The entries of one key that are known."""
 
-    at: dict[int, list[_Entry]] = field(default_factory=lambda: defaultdict(list))
+    at: dict[int, list[Entry]] = field(default_factory=lambda: defaultdict(list))
     """By offset those who sent or polled something there."""
     places: dict[int, int] = field(default_factory=dict)
     """Offset → how many known entries are before it."""
 
-    def skipped(self, before: _Entry, after: _Entry) -> bool:
+    def skipped(self, before: Entry, after: Entry) -> bool:
         """Whether a known entry is between these two."""
         assert before.offset is not None and after.offset is not None
         return self.places[after.offset] - self.places[before.offset] > 1
@@ -83,9 +62,9 @@ class _Log:
 
 def check(history: History) -> Verdict:
     """Whether the logs keep what was sent. `details`: sent, polled, logs, findings."""
-    operations = history.select(f=("send", "poll", "txn", *MOVES))
-    sends = [entry for operation in operations for entry in _sends(operation)]
-    polls = [entry for operation in operations for entry in _polls(operation)]
+    operations = history.select(f=(*JUDGED, *MOVES))
+    sends = [entry for operation in operations for entry in sent_by(operation)]
+    polls = [entry for operation in operations for entry in polled_by(operation)]
     logs = _logs(sends, polls)
     found = [
         *_inconsistent(logs),
@@ -105,55 +84,7 @@ def check(history: History) -> Verdict:
     return verdict(NAME, MODEL, witnesses, details, judged=len(polls), valid=valid)
 
 
-# ---- reading operations
-
-
-def _micros(operation: Operation) -> Iterator[Sequence[Any]]:
-    if operation.f in MOVES or operation.value is None:
-        return
-    for micro in operation.value if isinstance(operation.value, list | tuple) else [None]:
-        if not isinstance(micro, list | tuple) or not micro or micro[0] not in ("send", "poll"):
-            raise _strange(operation, "[[send, key, value], [poll], …]")
-        yield micro
-
-
-def _sends(operation: Operation) -> Iterator[_Entry]:
-    for micro in _micros(operation):
-        if micro[0] != "send":
-            continue
-        if len(micro) != 3:
-            raise _strange(operation, "[send, key, value], answered with [send, key, [offset, value]]")
-        offset, value = None, micro[2]
-        if operation.type != "fail" and _is_pair(value):
-            offset, value = value
-        yield _Entry(str(micro[1]), offset, value, operation)
-
-
-def _polls(operation: Operation) -> Iterator[_Entry]:
-    """The entries that the operation showed, in its order."""
-    for micro in _micros(operation) if operation.type != "fail" else ():
-        if micro[0] != "poll" or len(micro) == 1:
-            continue
-        if not isinstance(micro[1], Mapping):
-            raise _strange(operation, "[poll], answered with [poll, {key: [[offset, value], …]}]")
-        for key, pairs in micro[1].items():
-            for pair in pairs:
-                if not _is_pair(pair):
-                    raise _strange(operation, "[poll], answered with [poll, {key: [[offset, value], …]}]")
-                yield _Entry(str(key), pair[0], pair[1], operation)
-
-
-def _is_pair(value: Any) -> bool:
-    """[offset, value], where the offset may be unknown."""
-    return isinstance(value, list | tuple) and len(value) == 2 and (value[0] is None or type(value[0]) is int)
-
-
-def _strange(operation: Operation, expected: str) -> ModelError:
-    came = f"{operation.f} with value {shown(operation.value)}"
-    return ModelError(expected=expected, came=came, index=operation.invoke_index)
-
-
-def _logs(sends: Iterable[_Entry], polls: Iterable[_Entry]) -> dict[str, _Log]:
+def _logs(sends: Iterable[Entry], polls: Iterable[Entry]) -> dict[str, _Log]:
     logs: dict[str, _Log] = defaultdict(_Log)
     for entry in (*(entry for entry in sends if entry.operation.type == "ok"), *polls):
         if entry.offset is not None:
@@ -177,9 +108,9 @@ def _inconsistent(logs: Mapping[str, _Log]) -> Iterator[Witness]:
                 yield witness("inconsistent-offsets", summary, [first.operation, other.operation], key=key)
 
 
-def _lost(sends: Iterable[_Entry], polls: Iterable[_Entry]) -> Iterator[Witness]:
+def _lost(sends: Iterable[Entry], polls: Iterable[Entry]) -> Iterator[Witness]:
     polled: set[tuple[str, Value]] = set()
-    last: dict[str, _Entry] = {}
+    last: dict[str, Entry] = {}
     for entry in polls:
         polled.add(entry.name)
         if entry.offset is not None and entry.offset >= (last.get(entry.key, entry).offset or 0):
@@ -198,7 +129,7 @@ def _lost(sends: Iterable[_Entry], polls: Iterable[_Entry]) -> Iterator[Witness]
 
 def _duplicates(logs: Mapping[str, _Log]) -> Iterator[Witness]:
     for key, log in logs.items():
-        first: dict[tuple[str, Value], _Entry] = {}
+        first: dict[tuple[str, Value], Entry] = {}
         for offset in log.places:
             for entry in log.at[offset]:
                 earlier = first.setdefault(entry.name, entry)
@@ -208,7 +139,7 @@ def _duplicates(logs: Mapping[str, _Log]) -> Iterator[Witness]:
                     break
 
 
-def _from_nowhere(sends: Iterable[_Entry], polls: Iterable[_Entry]) -> Iterator[Witness]:
+def _from_nowhere(sends: Iterable[Entry], polls: Iterable[Entry]) -> Iterator[Witness]:
     senders: dict[tuple[str, Value], list[Operation]] = defaultdict(list)
     for entry in sends:
         senders[entry.name].append(entry.operation)
@@ -231,8 +162,8 @@ def _from_nowhere(sends: Iterable[_Entry], polls: Iterable[_Entry]) -> Iterator[
 
 
 def _of_clients(operations: Iterable[Operation], logs: Mapping[str, _Log]) -> Iterator[Witness]:
-    polled: dict[Any, dict[str, _Entry]] = defaultdict(dict)
-    sent: dict[Any, dict[str, _Entry]] = defaultdict(dict)
+    polled: dict[Any, dict[str, Entry]] = defaultdict(dict)
+    sent: dict[Any, dict[str, Entry]] = defaultdict(dict)
     for operation in operations:
         of_process = polled[operation.process], sent[operation.process]
         if operation.f in MOVES:
@@ -242,15 +173,15 @@ def _of_clients(operations: Iterable[Operation], logs: Mapping[str, _Log]) -> It
                     for key in set(last) - keys:
                         del last[key]
         elif operation.type == "ok":
-            yield from _steps(_polls(operation), logs, of_process[0], "poll", skips=True)
-            yield from _steps(_sends(operation), logs, of_process[1], "send", skips=False)
+            yield from _steps(polled_by(operation), logs, of_process[0], "poll", skips=True)
+            yield from _steps(sent_by(operation), logs, of_process[1], "send", skips=False)
 
 
 def _steps(
-    entries: Iterable[_Entry], logs: Mapping[str, _Log], last: dict[str, _Entry], did: str, *, skips: bool
+    entries: Iterable[Entry], logs: Mapping[str, _Log], last: dict[str, Entry], did: str, *, skips: bool
 ) -> Iterator[Witness]:
     """Where a client goes back, or leaves something out, from one entry to the next. `last`: its last entry by key."""
-    by_key: dict[str, list[_Entry]] = defaultdict(list)
+    by_key: dict[str, list[Entry]] = defaultdict(list)
     for entry in entries:
         if entry.offset is not None:
             by_key[entry.key].append(entry)

@@ -6,7 +6,8 @@
 
 `anomalies` has the names, the models and the table of what forbids what; `columns` the form of transactions; `append`
 and `register` find versions and dependencies, `graph` the
-orders, `search` and `classes` the smallest cycles, `explanation` the words for them.
+orders, `search` and `classes` the smallest cycles, `explanation` the words for them. `log_cycles` looks for the same
+circles where transactions send to logs and poll them.
 """
 
 from __future__ import annotations

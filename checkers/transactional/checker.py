@@ -53,10 +53,10 @@ from checkers.transactional.columns import (
     ranked,
 )
 from checkers.transactional.core import smallest
-from checkers.transactional.explanation import Explanation
+from checkers.transactional.explanation import Explanation, with_time
 from checkers.transactional.graph import KINDS
 from checkers.transactional.proving import SEARCHED, Attempt, Kernels, Proof, Prover
-from checkers.transactional.search import EDGES_MAX, PLAIN_EDGES_MAX, Limit, Search
+from checkers.transactional.search import EDGES_MAX, PLAIN_EDGES_MAX, Limit, Search, searched
 from checkers.verdict import WITNESSES_MAX, Result, Verdict, Witness
 
 NAME = "transactional"
@@ -151,7 +151,7 @@ def check(
             plain_below=plain_below,
             clock=clock,
         )
-    witnesses = tuple(_with_time(witness, history) for witness in verdict.witnesses)
+    witnesses = tuple(with_time(witness, history) for witness in verdict.witnesses)
     return replace(verdict, witnesses=witnesses, seconds=round(clock() - begun_s, 6))
 
 
@@ -281,13 +281,7 @@ def _prover(
 
 def _searched(prover: Prover, known: Analysis, limit: Limit) -> Search:
     assert known.graph is not None
-    search = Search(prover.kernels.graph, known.graph, known.time, limit)
-    try:
-        search.run()
-    except OutOfTime:
-        with shielded():
-            search.run()  # behind the limit it only notes what is not decided
-    return search
+    return searched(prover.kernels.graph, known.graph, known.time, limit)
 
 
 def _findings(explanation: Explanation, known: Analysis, search: Search | None) -> _Findings:
@@ -503,11 +497,3 @@ def _proof(columns: Columns, result: Result, violations: list[str], proved: Proo
             else events
         )
     return proof
-
-
-def _with_time(witness: Witness, history: History) -> Witness:
-    """The witness with the time that its events span."""
-    times_ns = [history.events[index].time_ns for index in witness.events if index < len(history.events)]
-    if not times_ns:
-        return witness
-    return replace(witness, start_ns=min(times_ns), end_ns=max(times_ns))

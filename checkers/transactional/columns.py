@@ -13,7 +13,7 @@ where a person reads of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from checkers.history.errors import ModelError
 from checkers.history.history import History
 from checkers.history.operation import Operation
-from checkers.history.start import Start
+from checkers.history.start import PLAIN_START, Start
 from checkers.history.values import Composite, Value, identity, value_words
 
 Int8s = NDArray[numpy.int8]
@@ -159,13 +159,30 @@ def columns_of(history: History, workload: Workload, session: Session | None = N
     `session`: gives the session of each operation, if its client is not the session.
     """
     operations = [operation for operation in history.operations if operation.f == "txn"]
-    columns = _Reader(workload, history.start).read(operations)
+    reader = _Reader(workload, history.start)
+    columns = reader.read(operations, reader.transaction)
     columns = replace(columns, has_real_time=history.has_real_time)
     return (
         columns
         if session is None
         else _in_sessions(columns, [session(operation) for operation in operations])
     )
+
+
+def columns_of_entries(
+    operations: Sequence[Operation], entries: Callable[[Operation], Iterable[tuple[int, Any, Any]]]
+) -> Columns:
+    """Operations that write and read single values: `entries` gives (f, key, value) of each.
+
+    Unlike those of a history, a value may be written twice, and an unsure operation shows what it read.
+    """
+
+    def take(operation: Operation) -> None:
+        for f, key, value in entries(operation):
+            reader.micro.append((f, reader.key(key), reader.number(value), 0))
+
+    reader = _Reader("rw-register", PLAIN_START)
+    return reader.read(operations, take)
 
 
 def ranked(columns: Columns, transaction_order: Mapping[int, float]) -> Columns:
@@ -217,10 +234,10 @@ class _Reader:
         self.micro: list[tuple[int, int, int, int]] = []
         self.elements: list[int] = []
 
-    def read(self, operations: Sequence[Operation]) -> Columns:
+    def read(self, operations: Sequence[Operation], take: Callable[[Operation], None]) -> Columns:
         first = [0]
         for operation in operations:
-            self._transaction(operation)
+            take(operation)
             first.append(len(self.micro))
         micro = numpy.array(self.micro, dtype=numpy.int64).reshape(-1, 4)
         completes = [UNKNOWN if txn.complete_index is None else txn.complete_index for txn in operations]
@@ -241,7 +258,7 @@ class _Reader:
             start_names={key: _shown(value) for key, value in self.begun.items()},
         )
 
-    def _transaction(self, operation: Operation) -> None:
+    def transaction(self, operation: Operation) -> None:
         if not isinstance(operation.value, list | tuple):
             raise _not_a_transaction(operation, "a list of micro-operations", operation.value)
         for micro in operation.value:
@@ -249,7 +266,7 @@ class _Reader:
                 words = ", ".join(self._words())
                 raise _not_a_transaction(operation, f"[f, key, value] with f one of {words}", micro)
             f, key, value = micro
-            number = self._key(key)
+            number = self.key(key)
             self.micro.append((_WORDS[f], number, *self._value(operation, _WORDS[f], number, value)))
 
     def _words(self) -> tuple[str, ...]:
@@ -261,15 +278,15 @@ class _Reader:
             if value is None or (begun is not None and identity(value) in self._parts(begun)):
                 expected = f"a value other than {value_words(value)}, with which {self.key_names[key]} began,"
                 raise _not_a_transaction(operation, f"{expected} to be written", value)
-            return self._number(value), 0
+            return self.number(value), 0
         if operation.type != "ok":
             return 0, UNKNOWN
         if self.workload == "rw-register":
-            return (NIL if identity(value) == identity(begun) else self._number(value)), 0
+            return (NIL if identity(value) == identity(begun) else self.number(value)), 0
         if value is not None and not isinstance(value, list | tuple):
             raise _not_a_transaction(operation, "a list or null as what was read", value)
         start = len(self.elements)
-        self.elements.extend(map(self._number, self._since(begun, value or [])))
+        self.elements.extend(map(self.number, self._since(begun, value or [])))
         return start, len(self.elements) - start
 
     @staticmethod
@@ -288,7 +305,7 @@ class _Reader:
         """The values that a key began with: of a list its elements."""
         return set(map(identity, begun)) if self.workload == "append" else {identity(begun)}
 
-    def _key(self, key: Any) -> int:
+    def key(self, key: Any) -> int:
         number = self.keys.setdefault(identity(key), len(self.keys))
         if number == len(self.key_names):
             self.key_names.append(key)
@@ -299,7 +316,7 @@ class _Reader:
                 self.begun[number] = begun
         return number
 
-    def _number(self, value: Any) -> int:
+    def number(self, value: Any) -> int:
         """A natural number stands for itself; any other value gets a number below zero."""
         if type(value) is int and 0 <= value < 2**62:
             return value

@@ -7,8 +7,10 @@ says what cannot be.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
+from checkers.history.history import History
 from checkers.transactional.anomalies import NO_ORDER
 from checkers.transactional.append import Problem
 from checkers.transactional.columns import PREDICATE_READ, UNKNOWN, WRITE, Columns, Workload
@@ -26,6 +28,8 @@ class Explanation:
         self.columns = columns
         self.workload = workload
         self.past = "appended {} to {}" if workload == "append" else "wrote {} to {}"
+        self.read = "read {} as {}"
+        self.steps = "r", "append" if workload == "append" else "w"
 
     def cycle_witness(self, name: str, cycle: Cycle) -> Witness:
         """The cycle as proof of the anomaly `name`."""
@@ -105,7 +109,8 @@ class Explanation:
         if edge.kind == WR:
             read = self._answer(edge.effect)
             return (
-                f"{one} {self._wrote(edge.cause)}; {other} read {key} as {read}, so {other} came after {one}."
+                f"{one} {self._wrote(edge.cause)}; {other} {self.read.format(key, read)}, "
+                f"so {other} came after {one}."
             )
         if edge.kind == WW:
             after = f"{other} {self._wrote(edge.effect)} after that"
@@ -206,12 +211,8 @@ class Explanation:
         columns = self.columns
         key, value = columns.key_name(int(columns.key[micro])), int(columns.value[micro])
         if columns.f[micro] == WRITE:
-            return [
-                "append" if self.workload == "append" else "w",
-                key,
-                columns.value_name(value, int(columns.key[micro])),
-            ]
-        f = "rp" if columns.f[micro] == PREDICATE_READ else "r"
+            return [self.steps[1], key, columns.value_name(value, int(columns.key[micro]))]
+        f = "rp" if columns.f[micro] == PREDICATE_READ else self.steps[0]
         return [f, key, None if columns.length[micro] == UNKNOWN else self._answer(micro)]
 
     def _transaction_json(self, txn: int, name: str) -> dict[str, Any]:
@@ -249,3 +250,11 @@ def _names(cycle: Cycle) -> dict[int, str]:
 
 def _kinds(cycle: Sequence[Edge]) -> list[str]:
     return [KINDS[edge.kind] for edge in cycle]
+
+
+def with_time(witness: Witness, history: History) -> Witness:
+    """The witness with the time that its events span."""
+    times_ns = [history.events[index].time_ns for index in witness.events if index < len(history.events)]
+    if not times_ns:
+        return witness
+    return replace(witness, start_ns=min(times_ns), end_ns=max(times_ns))

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy
 
-from checkers.limits import why_ended
+from checkers.limits import OutOfTime, shielded, why_ended
 from checkers.transactional import exhaustive
 from checkers.transactional.anomalies import CYCLES, ORDERS
 from checkers.transactional.classes import (
@@ -245,6 +245,17 @@ class Search:
             and len(wanted.automaton.accepting) > 1
             and len(graph.source) <= exhaustive.EDGES_MAX
         )
+
+
+def searched(kernels: Any, graph: Graph, time: Time, limit: Limit) -> Search:
+    """The search when it has run, or has noted what a time limit left undecided."""
+    search = Search(kernels, graph, time, limit)
+    try:
+        search.run()
+    except OutOfTime:
+        with shielded():
+            search.run()  # behind the limit it only notes what is not decided
+    return search
 
 
 class _Room:

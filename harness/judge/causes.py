@@ -159,6 +159,7 @@ TABLE: tuple[CheckRank, ...] = (
         "written",
         *("bank", "balances", "set-full", "counter", "queues", "unique-ids", "long-fork", "causal-reverse"),
         "offsets",
+        "log-cycles",
         *("etcd-kv", "etcd-watch"),
         *("monotonic", "restored-total", "durability", "kept"),
     ),
