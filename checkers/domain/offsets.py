@@ -1,8 +1,9 @@
 """Logs whose entries have offsets, as those of Kafka: what is sent is polled, once, in one order.
 
 `history.log_entries` has the form of the operations; crash and debug-topic-partitions are not judged. Names are those
-of `jepsen.tests.kafka`. An entry is known if its send was acknowledged with an offset, or a client polled it. Offsets
-may have gaps, where transactions keep their marks.
+of `jepsen.tests.kafka`. An entry is known if its send was acknowledged with an offset, or a client polled it. A send of
+unknown outcome counts as acknowledged if anything was polled that its operation sent. Offsets may have gaps, where
+transactions keep their marks.
 
 | rule | what must not be |
 |---|---|
@@ -15,8 +16,9 @@ may have gaps, where transactions keep their marks.
 | int-nonmonotonic-poll, int-poll-skip | within a transaction, polls go back, or leave out a known entry |
 | nonmonotonic-poll, poll-skip | the same between a client's polls, as long as it polls the same keys |
 
-An operation of unknown outcome shows what it polled, too, but its client's place does not count as moved. A client that
-assigns itself other keys begins anew in both directions.
+An operation that failed, or whose outcome is unknown, shows what it polled, too: Kafka never gives uncommitted
+entries. Its client's place does not count as moved. A client that assigns itself other keys begins anew in both
+directions.
 
 Where clients subscribe, the store moves keys between them, and they begin again where another one has committed: the
 last two rules are findings then. Cannot see: circles of transactions (`transactional.log_cycles` does); sends with an
@@ -26,7 +28,7 @@ unknown offset. Cost: n log n.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
@@ -63,20 +65,20 @@ class _Log:
 def check(history: History) -> Verdict:
     """Whether the logs keep what was sent. `details`: sent, polled, logs, findings."""
     operations = history.select(f=(*JUDGED, *MOVES))
-    sends = [entry for operation in operations for entry in sent_by(operation)]
     polls = [entry for operation in operations for entry in polled_by(operation)]
+    sends = _placed([entry for operation in operations for entry in sent_by(operation)], polls)
     logs = _logs(sends, polls)
     found = [
         *_inconsistent(logs),
         *_lost(sends, polls),
         *_duplicates(logs),
         *_from_nowhere(sends, polls),
-        *_of_clients(operations, logs),
+        *_of_clients(operations, sends, logs),
     ]
     moves = any(operation.f == "subscribe" for operation in operations)
     allowed = [each for each in found if moves and each.rule in IF_ASSIGNED]
     witnesses = [each for each in found if not moves or each.rule not in IF_ASSIGNED]
-    details: dict[str, Any] = {"sent": len(sends), "polled": len(polls), "logs": len(logs)}
+    details: dict[str, Any] = {"sent": len(sends.entries), "polled": len(polls), "logs": len(logs)}
     if allowed:
         did = "went back, or left something out"
         details["findings"] = [f"{len(allowed)} times a client that subscribes {did}: {allowed[0].summary}"]
@@ -84,9 +86,45 @@ def check(history: History) -> Verdict:
     return verdict(NAME, MODEL, witnesses, details, judged=len(polls), valid=valid)
 
 
-def _logs(sends: Iterable[Entry], polls: Iterable[Entry]) -> dict[str, _Log]:
+@dataclass(frozen=True, slots=True)
+class _Sends:
+    """What was sent, with the offsets that are known. `took_effect`: the operations that surely did, by invocation."""
+
+    entries: Sequence[Entry]
+    took_effect: Set[int]
+
+    def __iter__(self) -> Iterator[Entry]:
+        return iter(self.entries)
+
+    def sure(self) -> Iterator[Entry]:
+        return (entry for entry in self.entries if entry.operation.invoke_index in self.took_effect)
+
+
+def _placed(sends: Sequence[Entry], polls: Iterable[Entry]) -> _Sends:
+    offsets: dict[tuple[str, Value], set[int]] = defaultdict(set)
+    polled: set[tuple[str, Value]] = set()
+    for entry in polls:
+        if entry.offset is not None:
+            offsets[entry.name].add(entry.offset)
+        if entry.operation.type == "ok":
+            polled.add(entry.name)
+    sure = {
+        entry.operation.invoke_index
+        for entry in sends
+        if entry.operation.type == "ok" or (entry.operation.type == "info" and entry.name in polled)
+    }
+    placed = [
+        entry._replace(offset=min(offsets[entry.name]))
+        if entry.offset is None and len(offsets.get(entry.name, ())) == 1
+        else entry
+        for entry in sends
+    ]
+    return _Sends(placed, sure)
+
+
+def _logs(sends: _Sends, polls: Iterable[Entry]) -> dict[str, _Log]:
     logs: dict[str, _Log] = defaultdict(_Log)
-    for entry in (*(entry for entry in sends if entry.operation.type == "ok"), *polls):
+    for entry in (*sends.sure(), *polls):
         if entry.offset is not None:
             logs[entry.key].at[entry.offset].append(entry)
     for log in logs.values():
@@ -108,20 +146,21 @@ def _inconsistent(logs: Mapping[str, _Log]) -> Iterator[Witness]:
                 yield witness("inconsistent-offsets", summary, [first.operation, other.operation], key=key)
 
 
-def _lost(sends: Iterable[Entry], polls: Iterable[Entry]) -> Iterator[Witness]:
+def _lost(sends: _Sends, polls: Iterable[Entry]) -> Iterator[Witness]:
     polled: set[tuple[str, Value]] = set()
     last: dict[str, Entry] = {}
     for entry in polls:
         polled.add(entry.name)
         if entry.offset is not None and entry.offset >= (last.get(entry.key, entry).offset or 0):
             last[entry.key] = entry
-    for entry in sends:
+    for entry in sends.sure():
         top = last.get(entry.key)
-        if entry.operation.type != "ok" or entry.offset is None or top is None or entry.name in polled:
+        if entry.offset is None or top is None or entry.name in polled:
             continue
         if entry.offset <= (top.offset or 0):
+            told = "was acknowledged at" if entry.operation.type == "ok" else "took effect at"
             summary = (
-                f"{entry} was acknowledged at offset {entry.offset}, and no client polled it, although process "
+                f"{entry} {told} offset {entry.offset}, and no client polled it, although process "
                 f"{top.operation.process} polled up to offset {top.offset}"
             )
             yield witness("lost-write", summary, [entry.operation, top.operation], key=entry.key)
@@ -161,7 +200,12 @@ def _from_nowhere(sends: Iterable[Entry], polls: Iterable[Entry]) -> Iterator[Wi
 # ---- what clients did, one operation after the other
 
 
-def _of_clients(operations: Iterable[Operation], logs: Mapping[str, _Log]) -> Iterator[Witness]:
+def _of_clients(
+    operations: Iterable[Operation], sends: _Sends, logs: Mapping[str, _Log]
+) -> Iterator[Witness]:
+    sent_in: dict[int, list[Entry]] = defaultdict(list)
+    for entry in sends.sure():
+        sent_in[entry.operation.invoke_index].append(entry)
     polled: dict[Any, dict[str, Entry]] = defaultdict(dict)
     sent: dict[Any, dict[str, Entry]] = defaultdict(dict)
     for operation in operations:
@@ -172,9 +216,10 @@ def _of_clients(operations: Iterable[Operation], logs: Mapping[str, _Log]) -> It
                 for last in of_process:
                     for key in set(last) - keys:
                         del last[key]
-        elif operation.type == "ok":
-            yield from _steps(polled_by(operation), logs, of_process[0], "poll", skips=True)
-            yield from _steps(sent_by(operation), logs, of_process[1], "send", skips=False)
+        else:
+            last = of_process[0] if operation.type == "ok" else dict(of_process[0])
+            yield from _steps(polled_by(operation), logs, last, "poll", skips=True)
+            yield from _steps(sent_in[operation.invoke_index], logs, of_process[1], "send", skips=False)
 
 
 def _steps(

@@ -51,15 +51,16 @@ def sent_by(operation: Operation) -> Iterator[Entry]:
             continue
         if len(micro) != 3:
             raise _strange(operation, "[send, key, value], answered with [send, key, [offset, value]]")
-        offset, value = None, micro[2]
-        if operation.type != "fail" and _is_pair(value):
-            offset, value = value
+        answer = micro[2]
+        offset, value = answer if _is_pair(answer) else (None, answer)
+        if operation.type == "fail":
+            offset = None
         yield Entry(str(micro[1]), offset, value, operation)
 
 
 def polled_by(operation: Operation) -> Iterator[Entry]:
-    """The entries that the operation showed, in its order. Raises ModelError."""
-    for micro in _micros(operation) if operation.type != "fail" else ():
+    """The entries that the operation showed, in its order: a failed transaction has polled, too. Raises ModelError."""
+    for micro in _micros(operation):
         if micro[0] != "poll" or len(micro) == 1:
             continue
         if not isinstance(micro[1], Mapping):

@@ -217,14 +217,15 @@ def _question(micro: list[Any], *, is_answer: bool) -> list[Any]:
     return micro
 
 
-def _has_polled(completion: Event) -> bool:
-    """Whether an operation without a sure outcome shows what it polled from a log: that much it surely saw."""
-    return (
-        completion.type == "info"
-        and isinstance(completion.value, list)
-        and any(
-            isinstance(micro, list) and len(micro) > 1 and micro[0] == "poll" for micro in completion.value
-        )
+def _shows_logs(completion: Event) -> bool:
+    """Whether an operation that failed, or whose outcome is unknown, shows what it polled from a log, or where in it
+    its entries stand: that much it surely saw.
+    """
+    return isinstance(completion.value, list) and any(
+        isinstance(micro, list)
+        and len(micro) > 1
+        and (micro[0] == "poll" or (micro[0] == "send" and isinstance(micro[-1], list)))
+        for micro in completion.value
     )
 
 
@@ -255,7 +256,7 @@ def paired(invoke: Event, completion: Event | None) -> Operation:
             wait=_kept_once(invoke.wait),
         )
     assert completion.type != "invoke", completion
-    answered = completion.value is not None and (completion.type == "ok" or _has_polled(completion))
+    answered = completion.value is not None and (completion.type == "ok" or _shows_logs(completion))
     return Operation(
         type=completion.type,
         process=invoke.process,
