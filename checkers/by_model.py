@@ -12,7 +12,7 @@ weaker than a reader may think. No promise allows the violations of a domain che
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from checkers import domain, linearizable
@@ -57,7 +57,8 @@ class Judgement:
     torn: str | None = None
     """The loss of a torn file: then the result is never valid."""
     supposed: Start = PLAIN_START
-    """Of an invalid foreign history that does not say how it began: the start that its first reads suggest."""
+    """Of an invalid foreign history that does not say how it began: the start that its first reads suggest, and that
+    explains something that is violated."""
 
     @property
     def result(self) -> Result:
@@ -147,15 +148,36 @@ def _judgement(
     )
     is_told = history.start is not PLAIN_START or not history.has_real_time  # without time nothing is first
     is_open = bool(violations) and history.is_foreign and not is_told and _has_start(asked)
-    return Judgement(
+    found = Judgement(
         model=model,
         promise=promised,
         verdicts=verdicts,
         violations=violations,
         torn=history.torn,
         strongest=satisfied(history, model, verdicts, failed_cas_observes),
-        supposed=supposed(history.operations) if is_open else PLAIN_START,
     )
+    if not is_open:
+        return found
+    return replace(found, supposed=_explaining(found, history, failed_cas_observes, of_keys))
+
+
+def _explaining(found: Judgement, history: History, failed_cas_observes: bool, of_keys: OfKeys) -> Start:
+    """The start that the first reads suggest, if anything that is violated is not violated from it."""
+    start = supposed(history.operations)
+    if start.is_plain:
+        return start
+    again = _judgement(history.starting_at(start), found.model, found.promise, failed_cas_observes, of_keys)
+    return start if _shown(found) - _shown(again) else PLAIN_START
+
+
+def _shown(judgement: Judgement) -> set[tuple[str, str, tuple[int, ...]]]:
+    """What is violated, by its rules and events."""
+    return {
+        (verdict.checker, witness.rule, witness.events)
+        for verdict in judgement.verdicts
+        if verdict.checker in judgement.violations
+        for witness in verdict.witnesses
+    }
 
 
 def _of_transactions(model: Model, history: History, promise: str, of_keys: OfKeys) -> Iterable[Verdict]:

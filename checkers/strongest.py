@@ -100,8 +100,14 @@ def satisfied(
     left_out = known["linearizable"].details.get("reads_not_judged", {}) if "linearizable" in known else None
     is_open = left_out is None or any(not words.startswith("dirty") for words in left_out)
     if not asked.weaker:
-        held = not is_open and known["linearizable"].result == "valid"
-        return "linearizable" if held else None
+        if is_open or known["linearizable"].result != "valid":
+            return None
+        # Linearizability of a set does not look at how often an element is shown.
+        return (
+            "none"
+            if any(known[name].result == "invalid" for name in asked.domain if name in known)
+            else "linearizable"
+        )
     if is_open:
         satisfied = strongest_of(_results_everywhere(asked, history, failed_cas_observes))
     else:

@@ -71,6 +71,13 @@ def test_what_is_linearizable_needs_no_weaker_checks() -> None:
     assert judged.strongest == "linearizable"
 
 
+def test_a_set_that_shows_an_element_twice_satisfies_no_model() -> None:
+    """The screen would say "anomaly" at its top and "strongest: linearizable" below: sets are compared as sets."""
+    judged = judge(told((0, "add", 1), (1, "read", [1, 1])), "set")
+    assert (judged.violations, judged.strongest) == (("set-full",), "none")
+    assert judge(told((0, "add", 1), (1, "read", [1])), "set").strongest == "linearizable"
+
+
 def test_reads_at_replicas_count_for_the_strongest_model_alone() -> None:
     """Stale reads at replicas would be violations where they are promised, or would be hidden altogether."""
     maps = [

@@ -183,6 +183,16 @@ def test_first_reads_that_agree_name_the_option() -> None:
     assert by_model.judge(ours, "register").supposed.is_plain
 
 
+def test_a_start_that_explains_nothing_is_not_suggested() -> None:
+    """If it failed, "if the store began with 0" would stand beside an anomaly that is one from 0, too."""
+    sums: list[Asked] = [("read", None, "ok", 0), ("add", 1, "ok", 1), ("read", None, "ok", 5)]
+    begun: list[Asked] = [("read", None, "ok", 4), ("add", 1, "ok", 1), ("read", None, "ok", 5)]
+    assert edn.start(judged(begun, "counter", None).supposed) == "4"
+    for initial in (None, "0"):
+        found = judged(sums, "counter", initial)
+        assert found.result == "invalid" and found.supposed.is_plain
+
+
 LINES = [
     b'{"index":0,"time_ns":0,"type":"invoke","process":0,"f":"read","value":null}\n',
     b'{"index":1,"time_ns":1,"type":"ok","process":0,"f":"read","value":0}\n',

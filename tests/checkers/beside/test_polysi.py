@@ -46,6 +46,15 @@ def test_what_polysi_says(name: str) -> None:
     assert isolation.allows(MODEL, history, workload="rw-register") is (ALL[name] == "valid")
 
 
+def test_what_has_no_execution_says_no_more_than_that() -> None:
+    """The page would say that all orders were tried, where the versions of single keys decided without a search."""
+    history = registers("TiDB", INVALID["TiDB"]).history()
+    (witness,) = transactional.check(history, workload="rw-register", model="serializable").witnesses
+    assert witness.explanation == (
+        "No execution that is serializable gives the answers of these 3 transactions.",
+    )
+
+
 def test_the_table_in_the_docs() -> None:
     """The docs would have another figure than these tests."""
     assert pages.row("histories of PolySI's tests") == [str(len(ALL))] * 2
