@@ -19,6 +19,7 @@ from checkers.replicas import (
     replication,
     stored_start,
 )
+from checkers.transactional import log_cycles
 from checkers.verdict import Verdict
 
 CHECKERS: dict[str, Callable[..., Verdict]] = {
@@ -36,6 +37,7 @@ CHECKERS: dict[str, Callable[..., Verdict]] = {
     early.NAME: early.check,
     state.NAME: state.check,
     **{checker.NAME: checker.check for checker in domain.CHECKERS},
+    log_cycles.NAME: log_cycles.check,
     "staleness": sessions.check_staleness,
     **{name: partial(sessions.check, guarantee=name) for name in sessions.GUARANTEES},
 }

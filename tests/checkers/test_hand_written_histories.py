@@ -22,6 +22,7 @@ WITHOUT = {
     "node-state": "the same: tests/checkers/logs/wal/test_state.py",
     "etcd-kv": "tests/checkers/domain/test_etcd.py has its histories",
     "etcd-watch": "the same file",
+    "log-cycles": "tests/checkers/transactional/test_log_cycles.py has its histories",
     "offsets": "tests/checkers/domain/test_offsets.py has its histories",
     "queue-order": "tests/checkers/test_submitted.py has its histories",
     "write-once": "tests/checkers/domain/test_write_once.py has its histories",
