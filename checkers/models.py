@@ -96,10 +96,14 @@ MODELS: dict[str, Model] = {
     **_strict("reentrant-fenced-mutex", "a reentrant lock with growing fences", "acquire release"),
     "counter": _model("a sum: add, read", "add read", linearizable="counter", domain=("counter",)),
     "append": _model(
-        "transactions over lists: txn [[append k v] [r k [v …]]]", "txn", transactional="append"
+        "transactions over lists of distinct values: txn [[append k v] [r k [v …]]]",
+        "txn",
+        transactional="append",
     ),
     "rw-register": _model(
-        "transactions over registers: txn [[w k v] [r k v]]", "txn", transactional="rw-register"
+        "transactions over registers, also of values written more than once: txn [[w k v] [r k v]]",
+        "txn",
+        transactional="rw-register",
     ),
     "bank": _model("accounts: transfer, read", "open transfer read", domain=("bank",)),
     "unique-ids": _model("identifiers: generate", "generate", domain=("unique-ids",)),

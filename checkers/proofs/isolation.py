@@ -441,13 +441,19 @@ def keeps_keys(order: int, txns: Sequence[Txn]) -> None:
 # ---- all executions of a few
 
 
-def is_possible(base: str, order: int, key_order: int, known: Known) -> bool:
-    """Whether the transactions have any execution of the model that keeps the order of keys. Raises TooMany."""
-    sure = [txn for txn in known.values() if txn.ok]
-    unsure = [txn for txn in known.values() if not txn.ok and not txn.failed]
-    choices = chain.from_iterable(combinations(unsure, count) for count in range(len(unsure) + 1))
+def is_possible(base: str, order: int, key_order: int, cases: Iterable[Known]) -> bool:
+    """Whether any of these cases of a few transactions has an execution of the model that keeps the order of keys.
+
+    Raises TooMany.
+    """
     tried = _Tried()
-    return any(_any(base, order, key_order, [*sure, *chosen], tried) for chosen in choices)
+    for known in cases:
+        sure = [txn for txn in known.values() if txn.ok]
+        unsure = [txn for txn in known.values() if not txn.ok and not txn.failed]
+        choices = chain.from_iterable(combinations(unsure, count) for count in range(len(unsure) + 1))
+        if any(_any(base, order, key_order, [*sure, *chosen], tried) for chosen in choices):
+            return True
+    return False
 
 
 class TooMany(Exception):

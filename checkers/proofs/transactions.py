@@ -54,7 +54,7 @@ Known = Mapping[int, Txn]
 def transactions_in(history: History, asked: Terms) -> Iterable[Txn]:
     """The transactions that write, and of the read-only ones those that were answered and that `asked` covers."""
     txns = [operation for operation in history.operations if operation.f == "txn"]
-    are_lists = not any(micro[0] == "w" for operation in txns for micro in operation.value)
+    are_lists = _are_lists(micro for operation in txns for micro in operation.value)
     for operation in txns:
         begun = history.start
         micros = tuple(
@@ -82,8 +82,8 @@ def transactions_in(history: History, asked: Terms) -> Iterable[Txn]:
 
 
 def _since(begun: Any, f: str, value: Any, are_lists: bool) -> Any:
-    """The value that a micro-operation shows of a key, as if the key had begun with nothing and not with `begun`."""
-    if begun is None or f not in READS:
+    """The value that a micro-operation shows or writes, as if the key had begun with nothing and not with `begun`."""
+    if begun is None or f == "append":
         return value
     if are_lists:
         shown, there = list(value or []), len(begun)
@@ -91,7 +91,7 @@ def _since(begun: Any, f: str, value: Any, are_lists: bool) -> Any:
         return shown[there:] if is_there else [*shown, None]  # no client writes null
     if name_of(value) == name_of(begun):
         return None
-    return {"nothing": True} if value is None else value
+    return {"nothing": True} if value is None and f in READS else value
 
 
 def _session(history: History, operation: Operation, looks: bool, asked: Terms) -> Any:
@@ -120,8 +120,13 @@ def elements(read: Any) -> list[Any]:
 
 def is_list(txns: Iterable[Txn]) -> bool:
     """Whether keys hold lists, which grow, or registers."""
-    return all(f != "w" for txn in txns for f, _, _ in txn.micros) and any(
-        f == "append" or isinstance(value, list | tuple) for txn in txns for f, _, value in txn.micros
+    return _are_lists(micro for txn in txns for micro in txn.micros)
+
+
+def _are_lists(micros: Iterable[Sequence[Any]]) -> bool:
+    every = list(micros)
+    return all(f != "w" for f, _, _ in every) and any(
+        f == "append" or isinstance(value, list | tuple) for f, _, value in every
     )
 
 

@@ -12,6 +12,9 @@
 | no circle | invalid: these answers cannot be at once (two orders of one list, …) | looking at them |
 | no-order | invalid: these few transactions have no execution of the model | trying all |
 
+If several writes have one value (`duplicates`), a proof of valid says which of them each read shows; a circle needs no
+read that may show several; and of a few transactions all cases are tried.
+
 Why one must come before another: its value was read (wr); it lacks what the other wrote (rw: lists only grow, and a
 register's first value is null, or the other read before it wrote what this one read); a read shows both (ww); it was
 over before, at the same client or node (process), or anywhere (realtime), and then what it left of a register is before
@@ -27,6 +30,7 @@ from functools import partial
 from typing import Any
 
 from checkers.history.history import History
+from checkers.proofs.duplicates import Duplicates
 from checkers.proofs.isolation import (
     BY_STEPS,
     SPLIT,
@@ -51,6 +55,7 @@ from checkers.proofs.transactions import (
     Known,
     Txn,
     elements,
+    is_list,
     keys_shown_as,
     lacks,
     name_of,
@@ -108,7 +113,10 @@ def _proofs(verdict: Verdict, promise: _Promise) -> Iterator[tuple[str, Callable
     proof = verdict.details["proof"]
     match verdict.result, proof["kind"]:
         case "valid", "serial-order" | "snapshots-and-commits" | "order" if "order" in proof:
-            yield proof["kind"], partial(_executed, proof["kind"], proof["order"], promise)
+            yield (
+                proof["kind"],
+                partial(_executed, proof["kind"], proof["order"], proof.get("shown", ()), promise),
+            )
         case "invalid", _:
             for name in proof["names"]:
                 yield name, _anomaly(name, verdict.details["anomalies"][name], promise)
@@ -124,8 +132,11 @@ def _need(true: bool, otherwise: str) -> None:
 # ---- valid
 
 
-def _executed(kind: str, claimed: Sequence[Any], promise: _Promise, known: Known) -> None:
+def _executed(
+    kind: str, claimed: Sequence[Any], shown: Sequence[Any], promise: _Promise, known: Known
+) -> None:
     base, order = promise.base, promise.order
+    known = Duplicates(known).showing(shown)
     splits = kind == "snapshots-and-commits"
     steps = (
         [(int(event), word) for event, word in claimed] if splits else [(int(each), "") for each in claimed]
@@ -175,6 +186,8 @@ def _anomaly(name: str, shown: Mapping[str, Any], promise: _Promise) -> Callable
 
 def _without_circle(name: str, word: str, events: Sequence[int], promise: _Promise, known: Known) -> None:
     _need(forbids(promise.base, name), f"{promise.base} does not forbid it")
+    if name != "internal":  # what differs in value is of different writes
+        known = Duplicates(known).certain()
     named, keys = [known[event] for event in events], keys_shown_as(word, known)
     shown = any(RULES[name](key, named, known) for key in keys)
     if name == "fractured-read" and not shown:
@@ -198,17 +211,32 @@ def _is_fractured(key: str, named: Sequence[Txn], orders: _Orders) -> bool:
 def _no_order(events: Sequence[int], promise: _Promise, known: Known) -> None:
     """A part of an execution is an execution, without the reads in it that show a value from outside it."""
     part = {event: known[event] for event in events}
-    written = {(key, value) for txn in part.values() for _, key, _ in txn.micros for value in txn.wrote(key)}
+    lists = is_list(known.values())
+    writers: dict[tuple[str, str], list[Txn]] = {}
+    for txn in known.values():
+        for key in dict.fromkeys(key for _, key, _ in txn.micros):
+            for value in dict.fromkeys(txn.wrote(key)):
+                writers.setdefault((key, value), []).append(txn)
 
     def counts(txn: Txn, f: str, key: str, value: Any) -> bool:
-        shown = elements(value) if f in READS and txn.ok else []
-        return all((key, name_of(element)) in written for element in shown)
+        if f not in READS or not txn.ok:
+            return True
+        for shown in elements(value) if lists else [value]:
+            by = writers.get((key, name_of(shown)), [])
+            happened = [
+                one for one in by if not one.failed and (lists or one.wrote(key)[-1] == name_of(shown))
+            ]
+            needed = happened if happened or shown is None else by
+            if not all(one.id in part for one in needed) or not (needed or shown is None):
+                return False
+        return True
 
     part = {
         event: replace(txn, micros=tuple(micro for micro in txn.micros if counts(txn, *micro)))
         for event, txn in part.items()
     }
-    _need(not is_possible(promise.base, promise.order, promise.of_keys, part), "they have an execution")
+    cases = Duplicates(part).cases()
+    _need(not is_possible(promise.base, promise.order, promise.of_keys, cases), "they have an execution")
 
 
 def _circle(
@@ -218,6 +246,7 @@ def _circle(
         forbids_circle(promise.base, [(edge["kind"], bool(edge["predicate"])) for edge in edges]),
         f"{promise.base} does not forbid it",
     )
+    known = Duplicates(known).certain()
     for edge, after in zip(edges, [*edges[1:], edges[0]], strict=True):
         _need(edge["to"] == after["from"], "it is not a circle")
         one, other = known[events[edge["from"]]], known[events[edge["to"]]]
@@ -290,6 +319,7 @@ def _shows(read: Sequence[Any], first: str, second: str) -> bool:
 def _circular_key(name: str, word: str, promise: _Promise, known: Known) -> None:
     """Raise RefusedError unless some version of the register comes before itself, or before null."""
     base, order = promise.base, promise.of_keys if name == OF_KEYS else promise.key_order
+    known = Duplicates(known).certain()
     _need(forbids(base, name) and (name == OF_KEYS or order > 0), f"{base} does not forbid it")
     _need(any(_is_circular(key, known, order) for key in keys_shown_as(word, known)), "it has an order")
 

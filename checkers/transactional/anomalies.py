@@ -20,8 +20,8 @@ strong-session-…; real time: strong-…). `strict-serializable` is strong seri
 
 **What a model means here.** A history is of a model if some execution of the model explains it. In the execution every
 ok transaction happened and read what it was answered, no failed one happened, and each unsure (info) one happened as a
-whole or not at all; one that was read of happened. Values are written once a key, and null is the value before any
-write.
+whole or not at all; one that was read of happened. Null is the value before any write. If a value was written to a
+register more than once, some choice of the writes that its reads show makes such an execution (see `candidates`).
 
 serializable
     The transactions run one after the other.

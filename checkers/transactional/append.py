@@ -7,7 +7,7 @@ that fails are dependencies drawn, for `search.Search` to look for cycles in.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +15,7 @@ import numpy
 
 from checkers.history.errors import ModelError
 from checkers.transactional.append_kernels import INCOMPATIBLE, LOST, RULES, SAMPLES, note
+from checkers.transactional.candidates import Candidates, Choice
 from checkers.transactional.columns import OK, WRITE, Columns, Int8s, Int32s, Int64s
 from checkers.transactional.graph import Graph, Time, completed_at, graph_of
 
@@ -55,6 +56,12 @@ class Analysis:
     reads: Int64s
     writes: Int64s
     whole: bool = True
+    candidates: Candidates | None = None
+    """Of registers in which a value was written to a key more than once."""
+
+    @property
+    def choices(self) -> Sequence[Choice]:
+        return self.candidates.choices if self.candidates else ()
 
 
 def analysis(columns: Columns, kernels: Any, graph_kernels: Any) -> Analysis:
@@ -110,9 +117,10 @@ class _Lists:
         owner, previous, last, shown, writes, longest = kernels.survey(
             *(c.first, c.outcome, c.f, c.key, c.value, c.length, c.elements, c.key_count)
         )
-        part, table, one, other = kernels.written_values(c.f, c.key, c.value, writes)
-        if one >= 0:
-            raise twice_written(columns, int(one), int(other))
+        part, table, twin = kernels.written_values(c.f, c.key, c.value, writes)
+        again = int((twin >= 0).argmax()) if len(twin) else 0
+        if len(twin) and twin[again] >= 0:
+            raise twice_written(columns, int(twin[again]), again)
         counts = numpy.zeros(len(RULES), numpy.int64)
         samples = numpy.zeros((len(RULES), SAMPLES, 2), numpy.int64)
         committed = (c.outcome == OK).astype(numpy.int8)

@@ -129,11 +129,12 @@ def find(table: Int32s, begin: int, mask: int, value: Int64s, wanted: int) -> in
 
 
 @kernel
-def written_values(f: Int8s, key: Int32s, value: Int64s, writes: Int32s) -> tuple[Any, Any, int, int]:
-    """(part int64[k+1], table int32[…], two writes of one value or NONE, NONE).
+def written_values(f: Int8s, key: Int32s, value: Int64s, writes: Int32s) -> tuple[Any, Any, Any]:
+    """(part int64[k+1], table int32[…], twin int32[m]: an earlier write of the same value to the same key, or NONE).
 
     A hash table of the writes by value; key k has the slots part[k] … part[k+1]-1, a power of two of them.
     """
+    twin = numpy.full(len(f), NONE, int32)
     part = numpy.zeros(len(writes) + 1, int64)
     for on in range(len(writes)):
         size = 4
@@ -145,10 +146,9 @@ def written_values(f: Int8s, key: Int32s, value: Int64s, writes: Int32s) -> tupl
         if f[micro] == WRITE:
             begin = part[key[micro]]
             slot = find(table, begin, part[key[micro] + 1] - begin - 1, value, value[micro])
-            if table[slot] != NONE:
-                return part, table, table[slot], micro
+            twin[micro] = table[slot]
             table[slot] = micro
-    return part, table, NONE, NONE
+    return part, table, twin
 
 
 @kernel

@@ -135,7 +135,7 @@ def check(
     store says that transactions took effect, a number by the index of each one's invocation or completion; the versions
     of each register are in that order. `session`: see `columns_of`. `initial`: the value of each key before the first
     write, or a `Start`; None: what the history says. Raises ModelError for a value that is not a transaction, or that
-    was written to a key twice, and for an order of single keys where these are lists; KeyError for an unknown model;
+    was appended to a list twice, and for an order of single keys where these are lists; KeyError for an unknown model;
     CheckerDefect for a proof that does not replay.
     """
     begun_s = clock()
@@ -271,12 +271,7 @@ def _prover(
     kernels: Kernels,
     limit: Limit | None = None,
 ) -> Prover:
-    known = analyse(columns, kernels)
-    return Prover(
-        *(columns, workload, kernels, known),
-        lambda order: analyse(columns, kernels, order),
-        limit or Limit(EDGES_MAX),
-    )
+    return Prover(columns, workload, kernels, analyse, limit or Limit(EDGES_MAX))
 
 
 def _searched(prover: Prover, known: Analysis, limit: Limit) -> Search:
@@ -360,10 +355,7 @@ def _explain(
 def _is_refuted(workload: Workload, model: str, analyse: Callable[..., Analysis], columns: Columns) -> bool:
     """Whether a part of a history is not of the model."""
     prover = _prover(columns, workload, analyse, _kernels(is_plain=True))
-    prover.strict_order()
-    if prover.known.counts.keys() & anomalies.forbidden(model):
-        return True
-    return prover.attempt(model, CORE_PART).result == "refuted"
+    return prover.judged(model, CORE_PART).result == "refuted"
 
 
 def _prove_others(prover: Prover, findings: _Findings, *, is_open: bool) -> Iterator[tuple[str, Attempt]]:
@@ -487,6 +479,8 @@ def _proof(columns: Columns, result: Result, violations: list[str], proved: Proo
         "recompute": "checkers.transactional.serial_order_of(columns, workload=…, model=…)",
     }
     if len(order) <= ORDER_SHOWN_MAX:
+        if proved.shown:
+            proof["shown"] = [_shown(columns, *each) for each in sorted(proved.shown.items())]
         events = columns.invoke[order % count].tolist()
         proof["order"] = (
             [
@@ -497,3 +491,10 @@ def _proof(columns: Columns, result: Result, violations: list[str], proved: Proo
             else events
         )
     return proof
+
+
+def _shown(columns: Columns, micro: int, version: int) -> list[int | None]:
+    """[event of the reader, place of the read in it, event of the writer]; the last is None for the first value."""
+    reader = columns.owner(micro)
+    writer = int(columns.invoke[columns.owner(version)]) if version < len(columns.f) else None
+    return [int(columns.invoke[reader]), micro - int(columns.first[reader]), writer]

@@ -3,8 +3,8 @@
 A transaction is a list of micro-operations `[f, key, value]`:
 
     ["append", k, v]   ["r", k, [v, …] | null]      list-append: values are unique per key
-    ["w", k, v]        ["r", k, v | null]           rw-register: values are unique per key, null is "never written"
-                                                    (or the value that the key began with, if it had one)
+    ["w", k, v]        ["r", k, v | null]           rw-register: null is "never written" (or the value that the key
+                                                    began with, if it had one)
     ["rp", k, …]       like "r", for a row of the answer to a predicate (a scan); null: a row that it did not find
 
 Keys and values are any JSON; they are numbered here (a value by itself if it is an int that fits), and named again
@@ -24,7 +24,7 @@ from checkers.history.errors import ModelError
 from checkers.history.history import History
 from checkers.history.operation import Operation
 from checkers.history.start import PLAIN_START, Start
-from checkers.history.values import Composite, Value, identity, value_words
+from checkers.history.values import Composite, identity, value_words
 
 Int8s = NDArray[numpy.int8]
 Int32s = NDArray[numpy.int32]
@@ -275,7 +275,11 @@ class _Reader:
     def _value(self, operation: Operation, f: int, key: int, value: Any) -> tuple[int, int]:
         begun = self.begun.get(key)
         if f == WRITE:
-            if value is None or (begun is not None and identity(value) in self._parts(begun)):
+            if begun is not None and self.workload == "rw-register" and identity(value) == identity(begun):
+                return NIL, 0
+            if value is None or (
+                begun is not None and identity(value) in map(identity, self._elements(begun))
+            ):
                 expected = f"a value other than {value_words(value)}, with which {self.key_names[key]} began,"
                 raise _not_a_transaction(operation, f"{expected} to be written", value)
             return self.number(value), 0
@@ -301,9 +305,9 @@ class _Reader:
             else (*shown, None)
         )
 
-    def _parts(self, begun: Any) -> set[Value]:
-        """The values that a key began with: of a list its elements."""
-        return set(map(identity, begun)) if self.workload == "append" else {identity(begun)}
+    def _elements(self, begun: Any) -> Sequence[Any]:
+        """The elements that a list began with; no value of a register is one."""
+        return list(begun) if self.workload == "append" else ()
 
     def key(self, key: Any) -> int:
         number = self.keys.setdefault(identity(key), len(self.keys))

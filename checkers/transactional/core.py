@@ -6,13 +6,13 @@ out: then they say nothing. So if the whole is possible, its parts are.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 
 import numpy
 
 from checkers.transactional.append import Analysis
-from checkers.transactional.columns import OK, WRITE, Columns, Workload
+from checkers.transactional.columns import FAIL, NIL, OK, WRITE, Columns, Workload
 
 TRANSACTIONS_MAX = 500
 TRIES = 300
@@ -55,14 +55,24 @@ def smallest(
 
 
 def _sources(columns: Columns, workload: Workload) -> list[set[int]]:
-    """By micro-operation, the transactions that made the writes which it shows."""
-    writer = {
-        (key, value): columns.owner(micro)
-        for micro, (f, key, value) in enumerate(
-            zip(columns.f.tolist(), columns.key.tolist(), columns.value.tolist(), strict=True)
-        )
-        if f == WRITE
-    }
+    """By micro-operation, the transactions that made the writes which it shows, or one of which it shows."""
+    last: dict[tuple[int, int], int] = {}
+    writers: dict[tuple[int, int], set[int]] = {}
+    for micro, (f, key, value) in enumerate(
+        zip(columns.f.tolist(), columns.key.tolist(), columns.value.tolist(), strict=True)
+    ):
+        if f == WRITE:
+            owner = columns.owner(micro)
+            last[owner, key] = value
+            writers.setdefault((key, value), set()).add(owner)
+    possible: dict[tuple[int, int], Iterable[int]] = {}
+    for (key, value), by in writers.items():
+        happened = {
+            owner
+            for owner in by
+            if columns.outcome[owner] != FAIL and (workload == "append" or last[owner, key] == value)
+        }
+        possible[key, value] = happened if happened or value == NIL else by
     sources: list[set[int]] = [set() for _ in range(len(columns.f))]
     for txn in numpy.flatnonzero(columns.outcome == OK).tolist():
         for micro in range(int(columns.first[txn]), int(columns.first[txn + 1])):
@@ -74,7 +84,7 @@ def _sources(columns: Columns, workload: Workload) -> list[set[int]]:
             if columns.f[micro] == WRITE or length < 0:
                 continue
             values = columns.elements[value : value + length].tolist() if workload == "append" else [value]
-            sources[micro].update(writer[key, shown] for shown in values if (key, shown) in writer)
+            sources[micro].update(*(possible.get((key, shown), ()) for shown in values))
     return sources
 
 

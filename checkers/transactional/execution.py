@@ -48,7 +48,8 @@ class Problem:
     `graph`: its edges must be kept. Nodes are the n transactions, or 2n: t reads and n + t commits. `reads`, `writes`:
     see `Uses`. `gate`: a node waits for all that `closed` holds at smaller events (see `graph_kernels.serial_order`).
     `ends`: when each was surely over. `taking_part`: which transactions count at all. `first_wins`: whether two that
-    write one key cannot overlap.
+    write one key cannot overlap. `choices`: (transaction, key, versions): it read one of these. Only `polygraph` takes
+    them.
     """
 
     graph: Graph
@@ -60,6 +61,7 @@ class Problem:
     ends: Int64s
     taking_part: NDArray[numpy.bool_]
     first_wins: bool = True
+    choices: Sequence[tuple[int, int, Sequence[int]]] = ()
 
     def gated(self, gate: Int64s, closed: Int32s) -> Problem:
         """The same with other waits."""

@@ -6,14 +6,14 @@ says what cannot be.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
 from checkers.history.history import History
 from checkers.transactional.anomalies import NO_ORDER
 from checkers.transactional.append import Problem
-from checkers.transactional.columns import PREDICATE_READ, UNKNOWN, WRITE, Columns, Workload
+from checkers.transactional.columns import NIL, PREDICATE_READ, UNKNOWN, WRITE, Columns, Workload
 from checkers.transactional.graph import KINDS, PROCESS, REALTIME, RW_PREDICATE, WR, WW, Cycle, Edge
 from checkers.verdict import Witness
 
@@ -63,8 +63,31 @@ class Explanation:
             rule=NO_ORDER,
             summary=f"{NO_ORDER}: {sentence}",
             events=self._events(core),
-            explanation=(f"N{sentence[1:]}.",),  # some models are refuted without trying all orders
+            # Some models are refuted without trying all orders.
+            explanation=(f"N{sentence[1:]}.", *self._duplicates(core)),
         )
+
+    def _duplicates(self, core: Sequence[int]) -> Iterator[str]:
+        """Which values that these transactions read were written more than once."""
+        columns, among = self.columns, set(core)
+        if self.workload == "append":
+            return
+        reads = {
+            (int(columns.key[micro]), int(columns.value[micro]))
+            for txn in core
+            for micro in range(int(columns.first[txn]), int(columns.first[txn + 1]))
+            if columns.f[micro] != WRITE and columns.length[micro] != UNKNOWN
+        }
+        for key, value in sorted(reads):
+            writes = ((columns.f == WRITE) & (columns.key == key) & (columns.value == value)).nonzero()[0]
+            writers = dict.fromkeys(columns.owner(int(micro)) for micro in writes)
+            by = [f"the transaction of event {int(columns.invoke[txn])}" for txn in writers if txn in among]
+            began = ["the value with which the key began"] if value == NIL else []
+            if len(by) + len(began) > 1 or (by and began):
+                yield (
+                    f"{columns.key_name(key)} = {columns.value_name(value, key)} was written by several transactions "
+                    f"({', '.join([*by, *began])}); a read of it may show the write of any of them, and all were tried."
+                )
 
     def no_order_json(self, core: Sequence[int], model: str) -> dict[str, Any]:
         """The same for a picture, which has no edges."""

@@ -12,6 +12,10 @@ edges; the history is of the model if and only if some choice for every pair lea
   from a choice. A search without a choice on any cycle has no order. Else the latest choice on it is made in the other
   way; where that fails too, both explanations together are one without the choice (as in conflict-driven search).
 
+A read of a value that several transactions wrote is a choice too (VeriStrong's hyper-polygraph): it showed one of
+these versions. A version is out if its writer comes after the read, or another writer of the key between the two. If
+one version is left, the read showed that. Else it stays open until an order puts a different writer before the read.
+
 A "none" names the transactions of its explanation. They have no order among themselves.
 """
 
@@ -19,7 +23,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 from heapq import heapify, heappop, heappush
 from itertools import pairwise
 
@@ -43,12 +48,14 @@ Edge = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class _Why:
-    """Why an edge is there: the transactions that say so, a path of older edges (from, to; -1: none), a choice (-1)."""
+    """Why an edge is there: the transactions that say so, paths of older edges (from, to), and choices by number."""
 
     txns: tuple[int, ...]
-    source: int = -1
-    target: int = -1
-    choice: int = -1
+    paths: tuple[Edge, ...] = ()
+    choices: tuple[int, ...] = ()
+
+    def also(self, txns: tuple[int, ...], paths: tuple[Edge, ...] = ()) -> _Why:
+        return replace(self, txns=(*self.txns, *txns), paths=(*self.paths, *paths))
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,14 +68,29 @@ class _Conflict:
 
 @dataclass(slots=True)
 class _Choice:
-    """A pair of writers of a key in the order that was chosen first, and how much there was before."""
+    """What was chosen first, what is left if that fails, and how much there was before.
 
-    key: int
-    one: int
-    other: int
+    `txns`: the transactions between which it chooses.
+    """
+
+    first: Callable[[_Why], None]
+    second: Callable[[_Why], None]
+    txns: tuple[int, ...]
     undo: int
     failed: _Conflict | None = None
-    """Why the first order led to a cycle, once it did."""
+    """Why the first led to a cycle, once it did."""
+
+
+@dataclass(slots=True)
+class _Open:
+    """A node that reads a key, and the versions of which it shows one."""
+
+    node: int
+    key: int
+    versions: tuple[int, ...]
+    shown: int | None = None
+    out: dict[int, int] = field(default_factory=dict)
+    """Versions that failed, with the number of the choice."""
 
 
 class _Cycle(Exception):
@@ -114,7 +136,8 @@ def _pairs(problem: Problem) -> int:
     """How many pairs there are of writers of one key, and of a writer and a reader that saw nothing."""
     writers = Counter(key for uses in problem.writes for key in {key for key, _ in uses})
     blind = Counter(key for uses in problem.reads for key, version in uses if version >= problem.null)
-    return sum(count * (count - 1) // 2 + count * blind[key] for key, count in writers.items())
+    pairs = sum(count * (count - 1) // 2 + count * blind[key] for key, count in writers.items())
+    return pairs + sum(writers[key] for _, key, _ in problem.choices)
 
 
 def _core(problem: Problem, txns: frozenset[int]) -> frozenset[int]:
@@ -141,7 +164,12 @@ def _explained_by(problem: Problem, txns: frozenset[int]) -> frozenset[int] | No
         else []
         for txn, uses in enumerate(problem.reads)
     ]
-    fewer = replace(problem, taking_part=part & problem.taking_part, reads=reads)
+    choices = [
+        (txn, key, versions)
+        for txn, key, versions in problem.choices
+        if part[txn] and all(version in made or version >= problem.null for version in versions)
+    ]
+    fewer = replace(problem, taking_part=part & problem.taking_part, reads=reads, choices=choices)
     try:
         _Polygraph(fewer, CORE_STEPS, lambda: False).solved()
     except _Spent:
@@ -172,8 +200,10 @@ class _Polygraph:
             for _, version in problem.reads[txn]:
                 self.readers.setdefault(version, []).append(txn)
         self.null = problem.null
-        made = {version for versions in self.writers.values() for version in versions.values()}
-        self.is_whole = all(version in made or version >= self.null for version in self.readers)
+        self.maker = {version: txn for versions in self.writers.values() for txn, version in versions.items()}
+        self.opens = [_Open(txn, key, tuple(versions)) for txn, key, versions in problem.choices if part[txn]]
+        shown = [*self.readers, *(version for each in self.opens for version in each.versions)]
+        self.is_whole = all(version in self.maker or version >= self.null for version in shown)
         known = self._known(problem, part)
         self.priority = self._priorities(problem)
         self.commits = {key: sum(1 << txn + self.commit for txn in own) for key, own in self.writers.items()}
@@ -184,6 +214,11 @@ class _Polygraph:
             for txn, version in own.items():
                 for node in (txn + self.commit, *self.readers.get(version, ())):
                     self.looks[node].append((key, txn))
+        self.watch: list[list[int]] = [[] for _ in range(self.nodes)]
+        """By node, the numbers of the open reads that a change of its past may decide."""
+        for number, read in enumerate(self.opens):
+            for node in (read.node, *(txn + self.commit for txn in self.writers.get(read.key, ()))):
+                self.watch[node].append(number)
         self.before: list[list[int]] = [[] for _ in range(self.nodes)]
         self.after: list[list[int]] = [[] for _ in range(self.nodes)]
         """By node, the numbers of the edges that come to it, and that leave it."""
@@ -191,8 +226,8 @@ class _Polygraph:
         self.past = [0] * self.nodes
         self.seen: dict[tuple[int, int], int] = {}
         """By key and writer, the writers that are known to come before it."""
-        self.undo: list[tuple[int, int] | tuple[tuple[int, int], int] | None] = []
-        """What was changed: (node, its past), ((key, writer), its mask), None for an edge."""
+        self.undo: list[tuple[int, int] | tuple[tuple[int, int], int] | Callable[[], None] | None] = []
+        """What was changed: (node, its past), ((key, writer), its mask), None for an edge; or how to undo it."""
         self.changed: dict[int, None] = {}
         self.known = known
 
@@ -251,9 +286,11 @@ class _Polygraph:
                 earlier = self.edges[edge][0]
                 past |= self.past[earlier] | 1 << earlier
             self.past[node] = past
-            if past and self.looks[node]:
+            if past and (self.looks[node] or self.watch[node]):
                 self.changed[node] = None
             self._step(1 + len(self.before[node]))
+        for number in range(len(self.opens)):
+            self._narrow(number)
         self._conclude()
 
     @property
@@ -287,7 +324,7 @@ class _Polygraph:
             if gained & ~past:
                 self.undo.append((node, past))
                 self.past[node] = past | gained
-                if self.looks[node]:
+                if self.looks[node] or self.watch[node]:
                     self.changed[node] = None
                 todo += (self.edges[edge][1] for edge in self.after[node])
                 self._step(1 + len(self.after[node]))
@@ -305,6 +342,8 @@ class _Polygraph:
                 if self.first_wins and node == own and self.commit:
                     # Their snapshots were before this commit, so all of them is.
                     self._come_before(key, txn, self.past[own] & self.begins[key] & ~(1 << txn), own, 0)
+            for number in self.watch[node]:
+                self._narrow(number)
 
     def _come_before(self, key: int, txn: int, others: int, node: int, at: int) -> None:
         """These writers come before `txn`, because a path leads from them (`at` behind their numbers) to `node`."""
@@ -315,7 +354,7 @@ class _Polygraph:
         self.undo.append((name, seen))
         self.seen[name] = seen | others
         for other in bits(others & ~seen):
-            self._order(key, other, txn, _Why((other, txn, node % self.count), other + at, node))
+            self._order(key, other, txn, _Why((other, txn, node % self.count), ((other + at, node),)))
 
     def _order(self, key: int, one: int, other: int, why: _Why) -> None:
         """The edges that follow if `one` writes the key before `other` does."""
@@ -323,7 +362,108 @@ class _Polygraph:
         self._add(one + self.commit, other if self.first_wins else target, why)
         for reader in self.readers.get(self.writers[key][one], ()):
             if reader != other and not self.past[target] >> reader & 1:
-                self._add(reader, target, replace(why, txns=(*why.txns, reader % self.count)))
+                self._add(reader, target, why.also((reader % self.count,)))
+
+    # ---- reads of a value that several transactions wrote
+
+    def _narrow(self, number: int) -> None:
+        """If all versions but one are out, the read shows that one. Raises _Cycle if none is left."""
+        read = self.opens[number]
+        if read.shown is not None:
+            return
+        self._step(len(read.versions))
+        reasons: list[_Why] = []
+        left: list[int] = []
+        for version in read.versions:
+            reason = self._why_out(read, version)
+            if reason is not None:
+                reasons.append(reason)
+            elif left:
+                return
+            else:
+                left.append(version)
+        why = _Why(
+            (*self._among(read), *(txn for reason in reasons for txn in reason.txns)),
+            tuple(path for reason in reasons for path in reason.paths),
+            tuple(choice for reason in reasons for choice in reason.choices),
+        )
+        if not left:
+            raise _Cycle(self._explained([], why))
+        self._show(number, left[0], why)
+
+    def _among(self, read: _Open) -> tuple[int, ...]:
+        """The read's transaction, and those that wrote what it may have shown."""
+        return (read.node, *(self.maker[version] for version in read.versions if version < self.null))
+
+    def _why_out(self, read: _Open, version: int) -> _Why | None:
+        """Why the read cannot show the version; None: it may."""
+        if version in read.out:
+            return _Why((), choices=(read.out[version],))
+        seen = self.past[read.node] & self.commits.get(read.key, 0) & ~(1 << read.node)
+        if version >= self.null:
+            first = next(bits(seen), None)
+            return None if first is None else _Why((first % self.count,), ((first, read.node),))
+        own = self.maker[version] + self.commit
+        if self.past[own] >> read.node & 1:
+            return _Why((), ((read.node, own),))
+        for node in bits(seen & ~(1 << own)):
+            if self.past[node] >> own & 1:
+                return _Why((node % self.count,), ((own, node), (node, read.node)))
+        return None
+
+    def _show(self, number: int, version: int, why: _Why) -> None:
+        """The edges that follow if the read shows the version. Raises _Cycle."""
+        read = self.opens[number]
+        node, writers = read.node, self.writers.get(read.key, {})
+        read.shown = version
+        if version >= self.null:
+            self.undo.append(partial(self._unshow, read))
+            for txn in writers:
+                if txn + self.commit != node:
+                    self._add(node, txn + self.commit, why.also((txn,)))
+            return
+        maker = self.maker[version]
+        self.readers.setdefault(version, []).append(node)
+        self.looks[node].append((read.key, maker))
+        self.undo.append(partial(self._unshow, read))
+        self.changed[node] = None
+        self._add(maker + self.commit, node, why)
+        for txn in writers:
+            target = txn + self.commit
+            if txn != maker and target != node and self.past[target] >> maker + self.commit & 1:
+                self._add(node, target, why.also((txn,), ((maker + self.commit, target),)))
+
+    def _unshow(self, read: _Open) -> None:
+        if read.shown is not None and read.shown < self.null:
+            self.readers[read.shown].pop()
+            self.looks[read.node].pop()
+        read.shown = None
+
+    def _rule_out(self, number: int, version: int, why: _Why) -> None:
+        """The read does not show the version, by the choice of `why`. Raises _Cycle."""
+        read = self.opens[number]
+        (read.out[version],) = why.choices
+        self.undo.append(partial(self._allow, read, version))
+        self._narrow(number)
+
+    @staticmethod
+    def _allow(read: _Open, version: int) -> None:
+        del read.out[version]
+
+    def _misread(self, place: Sequence[int]) -> Iterator[int]:
+        """The open reads that would show something else in this order."""
+        for number, read in enumerate(self.opens):
+            if read.shown is None and self._nearest(read, place) not in read.versions:
+                yield number
+
+    def _nearest(self, read: _Open, place: Sequence[int]) -> int:
+        """The version that the read would show in this order."""
+        before = [
+            (place[txn + self.commit], version)
+            for txn, version in self.writers.get(read.key, {}).items()
+            if place[txn + self.commit] < place[read.node]
+        ]
+        return max(before)[1] if before else self.null + read.key
 
     # ---- explanations
 
@@ -335,10 +475,8 @@ class _Polygraph:
 
         def rest_on(why: _Why, number: int) -> None:
             txns.update(why.txns)
-            if why.choice >= 0:
-                choices.add(why.choice)
-            if why.source >= 0:
-                paths.append((why.source, why.target, number))
+            choices.update(why.choices)
+            paths.extend((source, target, number) for source, target in why.paths)
 
         if why is not None:
             rest_on(why, len(self.edges))
@@ -388,26 +526,56 @@ class _Polygraph:
             for at, node in enumerate(order):
                 place[node] = at
             misplaced = list(self._misplaced(place))
-            if not misplaced:
+            misread = list(self._misread(place))
+            if not misplaced and not misread:
                 taking_part = set(self.members)
                 return [node for node in order if node < self._last and node in taking_part]
-            for key, one, other in misplaced:
-                if not self._is_open(one, other):
-                    continue
-                choices.append(_Choice(key, one, other, len(self.undo)))
-                try:
-                    self._order(key, one, other, _Why((one, other), choice=len(choices) - 1))
-                    self._conclude()
-                except _Cycle as cycle:
-                    self._turn(choices, cycle.conflict)
-                    break
+            try:
+                for key, one, other in misplaced:
+                    if self._is_open(one, other):
+                        first, second = (
+                            partial(self._order, key, *pair) for pair in ((one, other), (other, one))
+                        )
+                        self._choose(choices, first, second, (one, other))
+                for number in misread:
+                    read = self.opens[number]
+                    if read.shown is None:
+                        version = self._likely(read, place)
+                        first, second = (
+                            partial(make, number, version) for make in (self._show, self._rule_out)
+                        )
+                        self._choose(choices, first, second, self._among(read))
+            except _Cycle as cycle:
+                self._turn(choices, cycle.conflict)
+
+    def _likely(self, read: _Open, place: Sequence[int]) -> int:
+        """Of the versions that it may show the last one before the read in this order, else the earliest."""
+        left = [version for version in read.versions if self._why_out(read, version) is None]
+        at = {
+            version: place[self.maker[version] + self.commit] if version < self.null else -1
+            for version in left
+        }
+        before = [version for version in left if at[version] < place[read.node]]
+        return max(before, key=at.__getitem__) if before else min(left, key=at.__getitem__)
+
+    def _choose(
+        self,
+        choices: list[_Choice],
+        first: Callable[[_Why], None],
+        second: Callable[[_Why], None],
+        txns: tuple[int, ...],
+    ) -> None:
+        """Make a choice, and conclude what follows. Raises _Cycle."""
+        choices.append(_Choice(first, second, txns, len(self.undo)))
+        first(_Why(txns, choices=(len(choices) - 1,)))
+        self._conclude()
 
     def _is_open(self, one: int, other: int) -> bool:
         ends = one + self.commit, other + self.commit
         return not (self.past[ends[0]] >> ends[1] & 1 or self.past[ends[1]] >> ends[0] & 1)
 
     def _turn(self, choices: list[_Choice], conflict: _Conflict) -> None:
-        """Go back to the latest choice of the conflict, and choose the other order. Raises _Cycle if none is left."""
+        """Go back to the latest choice of the conflict, and choose the other way. Raises _Cycle if none is left."""
         while True:
             if not conflict.choices:
                 raise _Cycle(conflict)
@@ -420,12 +588,10 @@ class _Polygraph:
                 conflict = _Conflict(choice.failed.txns | conflict.txns, both)
                 choices.pop()
                 continue
-            # Whoever knows why the first order fails knows the other one: it rests on what that rests on.
+            # Why the first fails is why the second holds: it rests on the same.
             choice.failed = _Conflict(conflict.txns, conflict.choices - {latest})
             try:
-                self._order(
-                    choice.key, choice.other, choice.one, _Why((choice.one, choice.other), choice=latest)
-                )
+                choice.second(_Why(choice.txns, choices=(latest,)))
                 self._conclude()
             except _Cycle as cycle:
                 conflict = cycle.conflict
@@ -440,10 +606,13 @@ class _Polygraph:
                     one, other, _ = self.edges.pop()
                     self.after[one].pop()
                     self.before[other].pop()
-                case (int() as node, past):
-                    self.past[node] = past
-                case (name, seen):
-                    self.seen[name] = seen
+                case (name, before):
+                    if isinstance(name, int):
+                        self.past[name] = before
+                    else:
+                        self.seen[name] = before
+                case undo:
+                    undo()
 
     def _sorted(self) -> list[int]:
         """All nodes in an order that has the edges, those that are over first where it may. Raises _Cycle."""

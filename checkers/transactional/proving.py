@@ -13,19 +13,25 @@ it fails (registers show little of the order of their versions; lists nothing of
 is searched for by `execution` and `polygraph`, for parallel snapshot isolation and weaker models by `visibility`. Each
 finds one if there is one, or reports that there is none, or that its budget did not suffice. Of causal, read atomic and
 monotonic atomic view nothing is to be searched: what a read saw follows from the answers.
+
+If several transactions wrote a value that was read (`candidates`), a proof also says which of the writes each such
+read shows. The first try takes the writes that a store shows which works in the order of its answers. Then `polygraph`
+searches for an order with the choices, and for the models that it does not know, `cases` searches for the choices.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any, Literal
 
 import numpy
 
-from checkers.transactional import anomalies, execution, polygraph, visibility
+from checkers.transactional import anomalies, cases, execution, polygraph, visibility
 from checkers.transactional.append import Analysis
+from checkers.transactional.candidates import Choice, Shown
+from checkers.transactional.cases import Result
 from checkers.transactional.columns import PREDICATE_READ, READ, WRITE, Columns, Int32s, Int64s, Workload
 from checkers.transactional.graph import (
     ORDERED,
@@ -63,6 +69,8 @@ ATOMIC = "read-atomic"
 SO_FAR = "monotonic-atomic-view"
 UPDATE_SERIAL = "update-serializable"
 BY_VISIBILITY = frozenset({PARALLEL, MONOTONIC, UPDATES, STABLE, UPDATE_SERIAL})
+STEPWISE = frozenset({SNAPSHOTS, PREFIX, "repeatable-read", "serializable"})
+"""Their executions are steps, one transaction after the other."""
 KEYED = frozenset({PARALLEL, SNAPSHOTS, "repeatable-read", "serializable"})
 """With an order of sessions, these promise that each key by itself is sequential; with real time, linearizable."""
 SEARCHED = BY_VISIBILITY | KEYED | {PREFIX}
@@ -73,17 +81,21 @@ QUICK_PART = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proof:
-    """`order`: transactions; of snapshots and commits t where t reads, n + t where it commits."""
+    """`order`: transactions; of snapshots and commits t where t reads, n + t where it commits.
+
+    `shown`: which writes the reads show that have a choice.
+    """
 
     kind: Kind
     order: Int32s
+    shown: Shown = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
     """A proof, or that there is none, or neither. `core`: transactions that have none among themselves."""
 
-    result: Literal["proved", "refuted", "open"]
+    result: Result
     proof: Proof | None = None
     core: frozenset[int] = frozenset()
 
@@ -99,8 +111,8 @@ class Kernels:
 
 
 class Prover:
-    """Looks for proofs. `known` follows from the answers alone; `with_keys(order)` follows if, beside them, each key by
-    itself is sequential (order 1) or linearizable (order 2).
+    """Looks for proofs. `analyse` gives what follows from the answers, and from each key by itself being sequential (1)
+    or linearizable (2); `known` follows from the answers alone (0).
     """
 
     def __init__(
@@ -108,15 +120,16 @@ class Prover:
         columns: Columns,
         workload: Workload,
         kernels: Kernels,
-        known: Analysis,
-        with_keys: Callable[[int], Analysis],
+        analyse: Callable[[Columns, Kernels, int], Analysis],
         limit: Limit,
     ) -> None:
         self.columns = columns
         self.workload = workload
         self.kernels = kernels
-        self.known = known
-        self.with_keys = cache(with_keys)
+        self.analyse = analyse
+        self.known = analyse(columns, kernels, 0)
+        self.with_keys = cache(lambda order: analyse(columns, kernels, order))
+        self.likely = cache(self._first_case)
         self.limit = limit
         self.strict: Proof | None = None
 
@@ -132,7 +145,7 @@ class Prover:
             order = limits.order(self.kernels.graph, known.time)
         if order is None or known.counts:
             return order
-        proof = Proof(kind="serial-order", order=order)
+        proof = self._complete(Proof(kind="serial-order", order=order))
         if self.replays(proof, "strict-serializable"):
             self.strict = proof
         elif self.workload == "append":
@@ -149,18 +162,93 @@ class Prover:
         if not self.known.whole or self.limit.late():
             return Attempt("open")
         base, order = anomalies.MODELS[model]
-        if base == PARALLEL:
-            stronger = self._executed(SNAPSHOTS, order, part)
-            attempt = stronger if stronger.result == "proved" else self._by_visibility(base, order, part)
-        elif base in BY_VISIBILITY:
-            attempt = self._by_visibility(base, order, part)
-        elif base in KEYED or base == PREFIX:
-            attempt = self._executed(base, order, part)
-        else:
-            attempt = self._arbitrated(base, order)
+        attempt = self._chosen(model, part) if self.known.choices else self._attempted(base, order, part)
         if attempt.proof is not None and not self.replays(attempt.proof, model):
             raise self._defect(attempt.proof, model)
         return attempt
+
+    def _attempted(self, base: str, order: int, part: int) -> Attempt:
+        if base == PARALLEL:
+            stronger = self._executed(SNAPSHOTS, order, part)
+            return stronger if stronger.result == "proved" else self._by_visibility(base, order, part)
+        if base in BY_VISIBILITY:
+            return self._by_visibility(base, order, part)
+        if base in STEPWISE:
+            return self._executed(base, order, part)
+        return self._arbitrated(base, order)
+
+    # values that several transactions wrote
+
+    def judged(self, model: str, part: int) -> Attempt:
+        """As `attempt`, of a history in which no anomaly was looked for."""
+        if self.strict is None:
+            self.strict_order()
+        if self.known.counts.keys() & anomalies.forbidden(model):
+            return Attempt("refuted")
+        return self.attempt(model, part)
+
+    def _first_case(self) -> tuple[Shown, Prover]:
+        """The writes that reads show if the store works in the order of its answers, and the history that has them."""
+        assert self.known.candidates is not None
+        shown = self.known.candidates.likely(self.known.time)
+        return shown, self.showing(shown)
+
+    def showing(self, shown: Shown) -> Prover:
+        """The history of distinct values in which each read shows what is chosen; open reads are left out."""
+        assert self.known.candidates is not None
+        columns = self.known.candidates.resolved(shown)
+        return Prover(columns, self.workload, self.kernels, self.analyse, self.limit)
+
+    def _chosen(self, model: str, part: int) -> Attempt:
+        base, order = anomalies.MODELS[model]
+        shown, likely = self.likely()
+        attempt = likely.judged(model, part)
+        if attempt.proof is not None:
+            return Attempt("proved", replace(attempt.proof, shown=shown))
+        candidates = self.known.candidates
+        assert candidates is not None
+        by_row = any(self.columns.f[choice.micro] == PREDICATE_READ for choice in candidates.choices)
+        if base in STEPWISE and not (base == "repeatable-read" and by_row):
+            return self._executed(base, order, part)
+        stronger = "serializable" if base in (UPDATE_SERIAL, "repeatable-read") else SNAPSHOTS
+        if not self.known.counts:
+            attempt = self._executed(stronger, order, 2 * part)
+            if attempt.proof is not None:
+                return attempt
+        result, found, proof = cases.choose(
+            candidates.open_to(so_far=base in (MONOTONIC, SO_FAR)),
+            shown,
+            lambda chosen: self._tried(chosen, model, part),
+            cases.limit_of(part) // (len(self.columns.f) + 1),
+        )
+        return Attempt(result, None if proof is None else replace(proof, shown=found))
+
+    def _tried(self, chosen: Shown, model: str, part: int) -> tuple[Result, Proof | None]:
+        if self.limit.late():
+            return "open", None
+        attempt = self.showing(chosen).judged(model, part)
+        return attempt.result, attempt.proof
+
+    def _complete(self, proof: Proof) -> Proof:
+        """The proof with the writes that reads show in its order."""
+        candidates, count = self.known.candidates, len(self.columns)
+        if candidates is None or not candidates.choices:
+            return proof
+        serial = proof.kind != "snapshots-and-commits"
+        writes = _by_transaction(self.columns, self.known, self.known.writes)
+        choices: dict[int, list[Choice]] = {}
+        for choice in candidates.open_to(so_far=False):
+            choices.setdefault(int(self.known.owner[choice.micro]), []).append(choice)
+        state: dict[int, int] = {}
+        shown: dict[int, int] = {}
+        for node in proof.order.tolist():
+            if node < count:
+                for choice in choices.get(node, ()):
+                    key = int(self.columns.key[choice.micro])
+                    shown[choice.micro] = state.get(key, len(self.columns.f) + key)
+            if serial or node >= count:
+                state.update(writes[node % count])
+        return replace(proof, shown=shown)
 
     def _defect(self, proof: Proof, model: str) -> CheckerDefect:
         return CheckerDefect(
@@ -185,19 +273,21 @@ class Prover:
         nodes = limits.order(kernels, known.time)
         if nodes is None:
             return Attempt("refuted")
-        proof = Proof(kind=kind, order=nodes)
+        proof = self._complete(Proof(kind=kind, order=nodes))
         if self._keeps(proof, base, order):
             return Attempt("proved", proof)
         if not known.whole:  # what is promised of keys may say too much to look at
             return Attempt("open")
         ordering = self._searched(self._problem(known, limits, base), order, part)
         if ordering.order is not None:
-            return Attempt("proved", Proof(kind=kind, order=ordering.order))
+            return Attempt("proved", self._complete(Proof(kind=kind, order=ordering.order)))
         return Attempt("refuted" if ordering.result == "none" else "open", core=ordering.core)
 
     def _searched(self, problem: execution.Problem, order: int, part: int) -> execution.Ordering:
         """Search by `execution` with a part of its budget, then by `polygraph`, then by `execution` with all of it."""
         late, limit = self.limit.late, execution.limit_of(problem) // part
+        if problem.choices:
+            return polygraph.choose(problem, polygraph.limit_of(part), late, explains=part == 1)
         if order < 2:
             ordering = execution.execute(self._guided(problem), limit // QUICK_PART, late)
             if ordering.order is not None:
@@ -228,6 +318,12 @@ class Prover:
             ends=known.time.ends,
             taking_part=known.time.taking_part,
             first_wins=base != PREFIX,
+            choices=[
+                (int(known.owner[choice.micro]), int(c.key[choice.micro]), choice.versions)
+                for choice in known.candidates.open_to(so_far=False)
+            ]
+            if known.candidates
+            else (),
         )
 
     def _guided(self, problem: execution.Problem) -> execution.Problem:
@@ -367,6 +463,9 @@ class Prover:
         return self._keeps(proof, *anomalies.MODELS[model])
 
     def _keeps(self, proof: Proof, base: str, order: int) -> bool:
+        if proof.shown:
+            fits = self.known.candidates is not None and self.known.candidates.are(proof.shown)
+            return fits and self.showing(proof.shown)._keeps(replace(proof, shown={}), base, order)
         c, replay = self.columns, self.kernels.replay
         nodes = numpy.ascontiguousarray(proof.order, numpy.int32)
         serial = proof.kind != "snapshots-and-commits"

@@ -24,6 +24,7 @@ import numpy
 from numpy.typing import NDArray
 
 from checkers.transactional.append import EDGES_MAX, Analysis, Problem, twice_written
+from checkers.transactional.candidates import Candidates
 from checkers.transactional.columns import NIL, OK, WRITE, Columns, Int8s, Int32s, Int64s
 from checkers.transactional.graph import Graph, Time, graph_of
 from checkers.transactional.register_kernels import CYCLIC, RULES, SAMPLES
@@ -40,18 +41,24 @@ def analysis(
     sequential_keys: bool = False,
     linearizable_keys: bool = False,
 ) -> Analysis:
-    """Raises ModelError if a value was written to a key twice: then its writer is unknown."""
+    """Raises ModelError if a value was written to a key twice, and the store says in which order it worked."""
     c = columns
     owner, previous, last, _, writes, _ = append_kernels.survey(
         *(c.first, c.outcome, c.f, c.key, c.value, c.length, c.elements, c.key_count)
     )
-    part, table, one, other = append_kernels.written_values(c.f, c.key, c.value, writes)
-    if one >= 0:
-        raise twice_written(columns, int(one), int(other))
+    part, table, twin = append_kernels.written_values(c.f, c.key, c.value, writes)
     writer = _with_unwritten(c, append_kernels.writers_of_reads(c.f, c.key, c.value, part, table))
     counts = numpy.zeros(len(RULES), numpy.int64)
     samples = numpy.zeros((len(RULES), SAMPLES, 2), numpy.int64)
     committed = (c.outcome == OK).astype(numpy.int8)
+    candidates = None
+    if (twin >= 0).any() or (c.value[c.f == WRITE] == NIL).any():
+        candidates = Candidates(columns, owner, previous, last, twin, writer)
+        if candidates.choices and columns.rank is not None:
+            one, other = candidates.choices[0].versions[-2:]
+            raise twice_written(columns, one if one < len(c.f) else other, other)
+        candidates.noted(counts, samples)
+        committed[candidates.unsure()] = 1
     version = register_kernels.judge_registers(
         *(c.first, c.outcome, c.f, c.key, c.value, c.length, owner, previous, last, writer, c.key_count),
         *(committed, counts, samples),
@@ -84,6 +91,7 @@ def analysis(
         reads=numpy.flatnonzero((version >= 0) & (c.f != WRITE)),
         writes=numpy.flatnonzero((c.f == WRITE) & (last == 1) & (committed[owner] == 1)),
         whole=whole and all_edges,
+        candidates=candidates,
     )
 
 

@@ -27,6 +27,8 @@ from checkers.transactional.columns import (
 )
 
 NONE = -1
+OPEN = -2
+"""The writer of a read whose value several transactions wrote."""
 SAMPLES = 16
 
 INTERNAL, FUTURE, G1A, G1B, GARBAGE, LOST, DIRTY, CYCLIC = range(8)
@@ -92,7 +94,7 @@ def judge_registers(
                 if f[origin] == WRITE:
                     continue
                 source = writer[origin]
-                if source != NONE and outcome[owner[source]] == FAIL:
+                if source >= 0 and outcome[owner[source]] == FAIL:
                     note(counts, samples, DIRTY, micro, source)
                 read_version = version[origin]
                 if read_version == NONE:
@@ -111,6 +113,8 @@ def judge_registers(
                     before = previous[before]
                 if before != NONE:
                     continue  # else the first that is of the row itself, after reads by predicates
+            if writer[micro] == OPEN:
+                continue
             if value[micro] == NIL:
                 version[micro] = micros + key[micro]
                 continue

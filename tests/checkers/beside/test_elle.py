@@ -40,7 +40,7 @@ class Claim(NamedTuple):
 DIFFERENT = {
     Claim(
         "verdict", "rw-register: value written twice", "serializable"
-    ): "refused: a read would not show the writer",
+    ): "inconclusive: no transaction reads",
     Claim(
         "verdict", "rw-register: a value from nowhere", "strict-serializable"
     ): "Elle's test calls this a bug",

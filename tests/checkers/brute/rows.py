@@ -11,6 +11,7 @@ from checkers.models import is_promised
 from checkers.verdict import Verdict
 from tests.checkers.brute import (
     domains,
+    duplicates,
     guarantees,
     isolation,
     linear,
@@ -56,6 +57,26 @@ ISOLATION += [
     )
 ]
 ISOLATION.append(_isolation("rw-register", "strong-session-serializable", sequential_keys=True))
+
+
+def _duplicated(model: str, with_start: bool) -> Row:
+    def checker(history: History) -> Verdict:
+        first = duplicates.FIRST if with_start else None
+        return transactional.check(history, workload="rw-register", model=model, initial=first)
+
+    return Row(
+        name=f"rw-register {model} duplicates{' start' if with_start else ''}",
+        draw=partial(duplicates.drawn, with_start=with_start),
+        definition=partial(duplicates.allows, model, with_start=with_start),
+        checker=checker,
+    )
+
+
+ISOLATION += [_duplicated(model, False) for model in isolation.MODELS]
+ISOLATION += [
+    _duplicated(model, True)
+    for model in ("read-committed", "causal", "snapshot-isolation", "strict-serializable")
+]
 
 
 def _linearizable(model: str, unique: bool) -> Row:
