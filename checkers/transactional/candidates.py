@@ -121,15 +121,18 @@ class Candidates:
         )
 
     def likely(self, time: Time) -> dict[int, int]:
-        """What a read shows if transactions happen when they are answered: the last such write before its own end."""
+        """What a read shows if transactions happen when they are answered: the last such write before its own answer.
+
+        If none was answered then, the first that was asked for.
+        """
         ends, invoke = time.ends, time.invoke
 
         def place(version: int, reader: int) -> tuple[bool, int]:
             if version >= len(self.columns.f):
                 return True, -1
             writer = self.owner[version]
-            is_before = bool(invoke[writer] < ends[reader])
-            return is_before, int(min(ends[writer], ends[reader]) if is_before else -invoke[writer])
+            is_over = bool(ends[writer] < ends[reader])
+            return is_over, int(ends[writer] if is_over else -invoke[writer])
 
         return {
             choice.micro: max(

@@ -70,6 +70,8 @@ HELD_PART = 10
 HELD_FEW = 100
 SEARCHED_MAX = 1_000
 """Of more transactions than this, a model that nobody asked for is not proved if that needs a search."""
+DUPLICATES_MAX = 100
+"""The same where reads may show several writes: then every model needs a search."""
 CORE_PART = 50
 """And this part into each try to leave out some of the transactions that have no order."""
 
@@ -371,7 +373,9 @@ def _prove_others(prover: Prover, findings: _Findings, *, is_open: bool) -> Iter
         implied = {weaker for name in findings.proved for weaker in (name, *anomalies.weaker(name))}
         if model in implied or model in findings.out():
             continue
-        if len(prover.columns) > SEARCHED_MAX and not is_open and anomalies.MODELS[model][0] in SEARCHED:
+        searched_max = DUPLICATES_MAX if prover.known.choices else SEARCHED_MAX
+        is_searched = anomalies.MODELS[model][0] in SEARCHED or bool(prover.known.choices)
+        if len(prover.columns) > searched_max and not is_open and is_searched:
             continue
         attempt = prover.attempt(model, part)
         match attempt.result:

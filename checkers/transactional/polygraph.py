@@ -225,7 +225,7 @@ class _Polygraph:
         self.edges: list[tuple[int, int, _Why]] = []
         self.past = [0] * self.nodes
         self.seen: dict[tuple[int, int], int] = {}
-        """By key and writer, the writers that are known to come before it."""
+        """By key and writer, the writers that are known to come before it; by ~writer, the commits of later ones."""
         self.undo: list[tuple[int, int] | tuple[tuple[int, int], int] | Callable[[], None] | None] = []
         """What was changed: (node, its past), ((key, writer), its mask), None for an edge; or how to undo it."""
         self.changed: dict[int, None] = {}
@@ -355,6 +355,10 @@ class _Polygraph:
         self.seen[name] = seen | others
         for other in bits(others & ~seen):
             self._order(key, other, txn, _Why((other, txn, node % self.count), ((other + at, node),)))
+            if self.opens:
+                later = self.seen.get((key, ~other), 0)
+                self.undo.append(((key, ~other), later))
+                self.seen[key, ~other] = later | 1 << txn + self.commit
 
     def _order(self, key: int, one: int, other: int, why: _Why) -> None:
         """The edges that follow if `one` writes the key before `other` does."""
@@ -406,10 +410,10 @@ class _Polygraph:
         own = self.maker[version] + self.commit
         if self.past[own] >> read.node & 1:
             return _Why((), ((read.node, own),))
-        for node in bits(seen & ~(1 << own)):
-            if self.past[node] >> own & 1:
-                return _Why((node % self.count,), ((own, node), (node, read.node)))
-        return None
+        between = next(bits(seen & self.seen.get((read.key, ~self.maker[version]), 0)), None)
+        if between is None:
+            return None
+        return _Why((between % self.count,), ((own, between), (between, read.node)))
 
     def _show(self, number: int, version: int, why: _Why) -> None:
         """The edges that follow if the read shows the version. Raises _Cycle."""

@@ -77,6 +77,8 @@ SEARCHED = BY_VISIBILITY | KEYED | {PREFIX}
 """Whether a history is of these models may take a search."""
 QUICK_PART = 20
 """The first tries have this part of the budget: an order like that of real time where it need not be, and any."""
+CASE_PART = 100
+"""Each case of what reads show has this part."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,6 +132,7 @@ class Prover:
         self.known = analyse(columns, kernels, 0)
         self.with_keys = cache(lambda order: analyse(columns, kernels, order))
         self.likely = cache(self._first_case)
+        self.executed = cache(self._executed)
         self.limit = limit
         self.strict: Proof | None = None
 
@@ -202,17 +205,17 @@ class Prover:
     def _chosen(self, model: str, part: int) -> Attempt:
         base, order = anomalies.MODELS[model]
         shown, likely = self.likely()
-        attempt = likely.judged(model, part)
+        attempt = likely.judged(model, QUICK_PART * part)
         if attempt.proof is not None:
             return Attempt("proved", replace(attempt.proof, shown=shown))
         candidates = self.known.candidates
         assert candidates is not None
         by_row = any(self.columns.f[choice.micro] == PREDICATE_READ for choice in candidates.choices)
         if base in STEPWISE and not (base == "repeatable-read" and by_row):
-            return self._executed(base, order, part)
+            return self.executed(base, order, part)
         stronger = "serializable" if base in (UPDATE_SERIAL, "repeatable-read") else SNAPSHOTS
         if not self.known.counts:
-            attempt = self._executed(stronger, order, 2 * part)
+            attempt = self.executed(stronger, order, part)
             if attempt.proof is not None:
                 return attempt
         result, found, proof = cases.choose(
@@ -226,7 +229,7 @@ class Prover:
     def _tried(self, chosen: Shown, model: str, part: int) -> tuple[Result, Proof | None]:
         if self.limit.late():
             return "open", None
-        attempt = self.showing(chosen).judged(model, part)
+        attempt = self.showing(chosen).judged(model, CASE_PART * part)
         return attempt.result, attempt.proof
 
     def _complete(self, proof: Proof) -> Proof:
