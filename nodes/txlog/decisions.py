@@ -64,6 +64,10 @@ class Decisions:
         """Whether to vote, with this number of digests of that number of configured masters."""
         return digests == masters
 
+    def in_common(self, shared: Collection[int], lengths: Collection[int]) -> int:
+        """How many first entries all branches have: the winner shares so many with each; the lengths of all."""
+        return min(shared)
+
     def to_queue_at_rejoin(self, rest: Iterable[Ref]) -> list[Ref]:
         """The transactions that the branches hold beside the agreed queue, each once."""
         return list({ref.id: ref for ref in rest}.values())

@@ -74,7 +74,8 @@ def outcome(
     start, synced = branches(digests, entries)
     winner = winner_of(synced)
     branch = synced[winner]
-    common = min(common_length(branch, queue) for queue in synced.values())
+    shared = [common_length(branch, queue) for queue in synced.values()]
+    common = decisions.in_common(shared, [len(queue) for queue in synced.values()])
     if strategy == "smart":
         agreed, stays = branch, common_length(synced[own], branch)
     else:

@@ -69,6 +69,7 @@ BUG_PLANS: Mapping[str, Mapping[str, Any]] = {
     "rejoin-with-duplicates": SPLITTING,
     "losers-dropped": SMART,
     "restore-keeps-index": SPLITTING,
+    "shortest-is-common": SPLITTING,
     "partial-vote": SMART,
     "no-lag-window": {**SPLITTING, "max_peer_lag": 2.0},
 }

@@ -557,6 +557,8 @@ def test_masters_with_different_strategies_refuse_each_other() -> None:
         ("losers-dropped", "smart"),
         ("restore-keeps-index", "simple"),
         ("partial-vote", "smart"),
+        ("shortest-is-common", "simple"),
+        ("shortest-is-common", "smart"),
     ],
 )
 def test_a_seeded_bug_of_recovery_is_seen(bug: str, strategy: str) -> None:
