@@ -162,13 +162,19 @@ class Journal:
         """The incoming transactions that a round may add.
 
         In a split, a transaction of a missing master can come too late: it sorts before entries that are synchronised
-        already, and waits for the recovery.
+        already, and waits for the recovery. So does one whose updates are not here: perhaps no master of the part has
+        them (without a strategy the part waits for them).
         """
-        if not self.missing or not self.synced:
+        if not self.missing:
             return self.queue
         key = self._site.decisions.sort_key
-        last = key(self.synced[-1])
-        return [ref for ref in self.queue if key(ref) > last]
+        last = key(self.synced[-1]) if self.synced else ()
+        unsure = () if self.strategy == "none" else self.missing
+        return [
+            ref
+            for ref in self.queue
+            if key(ref) > last and (ref.origin not in unsure or self.is_acquired(ref))
+        ]
 
     def is_acquired(self, ref: Ref) -> bool:
         return ref.id in self.updates

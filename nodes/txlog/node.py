@@ -66,7 +66,7 @@ class TxLog:
         )
         settings = self.settings = Settings(site, journal, self.links)
         relays = self.relays = Relays(site, journal, self.links, settings)
-        self.acquiring = Acquiring(site, journal, self.links, self._acquired)
+        self.acquiring = Acquiring(site, journal, self.links, self._acquired, relays.is_apart)
         self.rounds = Rounds(
             site,
             journal,

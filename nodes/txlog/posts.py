@@ -1,7 +1,7 @@
 """A POST: the report of a master to all others in every round.
 
 `["post", 0, epoch, base, index, checksum, counter, queue, strategy, missing, suspects, recovering, digests, apart,
-number, unheard]`
+number, unheard, difference]`
 
 | field | |
 |---|---|
@@ -15,6 +15,7 @@ number, unheard]`
 | apart | masters whose synchronised queue contradicts the own one |
 | number | life and number of this POST: a later one of the same master has a greater number |
 | unheard | masters of which no POST comes straight to the poster: others pass theirs on (`relays.py`) |
+| difference | base, index, checksum and entries for a master that lags, and gets no message straight; else empty |
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ class Post:
     apart: tuple[str, ...] = ()
     number: tuple[int, int] = (0, 0)
     unheard: tuple[str, ...] = ()
+    difference: tuple[Any, ...] = ()
 
     def to_message(self) -> list[Any]:
         return [
@@ -60,12 +62,13 @@ class Post:
             list(self.apart),
             list(self.number),
             list(self.unheard),
+            list(self.difference),
         ]
 
     @classmethod
     def from_fields(cls, fields: list[Any]) -> Post:
         epoch, base, index, checksum, counter, queue, strategy, missing, suspects, *rest = fields
-        is_recovering, digests, apart, number, unheard = rest
+        is_recovering, digests, apart, number, unheard, difference = rest
         return cls(
             epoch=epoch,
             base=base,
@@ -81,10 +84,11 @@ class Post:
             apart=tuple(apart),
             number=tuple(number),
             unheard=tuple(unheard),
+            difference=tuple(difference),
         )
 
 
 def heard_of(fields: list[Any]) -> tuple[tuple[int, int], tuple[str, ...]]:
     """Number and unheard masters of a POST, without its queue, which may be long."""
-    *_, (life, number), unheard = fields
+    *_, (life, number), unheard, _ = fields
     return (life, number), tuple(unheard)

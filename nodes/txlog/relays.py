@@ -52,6 +52,10 @@ class Relays:
             > max(conf.idle_ns, self._settings.pace_ns(peer)) + conf.round_ns
         )
 
+    def is_apart(self, peer: str) -> bool:
+        """Whether a peer has reported that it does not hear all masters straight."""
+        return bool(self._unheard.get(peer))
+
     def take(self, master: str, fields: list[Any], sender: str) -> bool:
         """Pass a POST on to the peers that lack it; False if a newer one of that master has come before."""
         number, unheard = heard_of(fields)

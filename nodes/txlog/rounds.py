@@ -12,7 +12,7 @@ post, after `round_ns` at the latest. While something waits to be synchronised, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from itertools import takewhile
 from typing import Any
 
@@ -67,6 +67,8 @@ class Rounds:
         self._began_ns = 0
         self._lagged: dict[str, str] = {}
         """Peer → the older base that it reported last."""
+        self._behind: Post | None = None
+        """The last POST of a master that lags, and gets no message straight: the next POST has its difference."""
         self._is_busy = False
         self._posted_ns = 0
         self._number = 0
@@ -96,7 +98,9 @@ class Rounds:
             apart=tuple(peer for peer, post in self.newest.items() if not self.agrees(post)),
             number=(journal.life, self._number),
             unheard=self._unheard(),
+            difference=self._difference(self._behind) if self._behind else (),
         ).to_message()
+        self._behind = None
         for peer in journal.peers:
             self._links.send(peer, ROUNDS, message)
 
@@ -143,7 +147,9 @@ class Rounds:
         if is_in_own:
             if not post.missing:
                 self.common[peer] = max(post.index, self.common.get(peer, 0))
-            self._help(peer, post.base, post.index)
+            self._help(peer, post)
+        if post.difference:
+            self.take_difference(peer, post.epoch, post.missing, *post.difference)
         if self.has_own_base(post):
             self._current[peer] = post
             self._fresh.add(peer)
@@ -260,30 +266,42 @@ class Rounds:
         """Begin anew after a recovery: earlier POSTs do not count."""
         self.newest.clear()
         self._lagged.clear()
+        self._behind = None
         self.common = dict.fromkeys(self._journal.peers, common)
         self._moved()
 
     # ---- masters that lag
 
-    def _help(self, peer: str, base: str, index: int) -> None:
-        """Send the difference to a peer that reports the same old base twice: a single report may be a round behind."""
-        journal = self._journal
+    def _help(self, peer: str, post: Post) -> None:
+        """Send the difference to a peer that reports the same old base twice: a single report may be a round behind.
+
+        Nothing comes straight to a peer that does not hear this master: the next POST has it, and others pass that on.
+        """
+        journal, index = self._journal, post.index
         if index == len(journal.synced):
             self._lagged.pop(peer, None)
-        elif self._lagged.get(peer) != base:
-            self._lagged[peer] = base
+        elif self._lagged.get(peer) != post.base:
+            self._lagged[peer] = post.base
         else:
             del self._lagged[peer]
-            refs: list[Ref] = journal.synced[index : index + DIFFERENCE_MAX]
-            checksum = journal.checksums[index]
-            fields = [journal.epoch, list(journal.missing), base, index, checksum, lists_of(refs)]
-            self._links.send(peer, ROUNDS, ["difference", 0, *fields])
+            if self._site.name in post.unheard:
+                self._behind = post
+            else:
+                fields = [journal.epoch, list(journal.missing), *self._difference(post)]
+                self._links.send(peer, ROUNDS, ["difference", 0, *fields])
+
+    def _difference(self, post: Post) -> tuple[Any, ...]:
+        """Base, index and checksum of a POST, and the entries behind them; empty if they are not in the own queue."""
+        if not self.is_in_own(post):
+            return ()
+        refs: list[Ref] = self._journal.synced[post.index : post.index + DIFFERENCE_MAX]
+        return post.base, post.index, post.checksum, lists_of(refs)
 
     def take_difference(
         self,
         peer: str,
         epoch: int,
-        missing: list[str],
+        missing: Sequence[str],
         base: str,
         index: int,
         checksum: int,

@@ -6,8 +6,9 @@
                              └─────────────────────▶ normal (strategy `none`)
 
 A master *suspects* the silent ones after `split_ns` without progress, and its POSTs name them. A master whose POSTs are
-refused is not silent (`settings.py`). A part of the cluster splits off when all its masters suspect the same ones. With
-`simple` and `smart` each then takes a backup: the state at the last executed index that all peers surely have.
+refused is not silent (`settings.py`). A master that leaves this one out counts as silent. So does one that stays frozen
+when this one does not. A part of the cluster splits off when all its masters suspect the same ones. With `simple` and
+`smart` each then takes a backup: the state at the last executed index that all peers surely have.
 
 When a split master hears all masters again, it freezes its queues and its counter (its *digest*), and its POSTs make
 all other masters do the same. Digests are passed on until every master has all of them. A master that has finished
@@ -79,6 +80,8 @@ class Splits:
         self._digest_ns = 0
         """When the last digest came."""
         self._sent_ns: dict[tuple[str, str], int] = {}
+        self._frozen_ns: dict[str, int] = {}
+        """Peer → since when it has posted that its queues are frozen, while the own ones are not."""
 
     def begin(self) -> None:
         """Begin after a start."""
@@ -110,7 +113,8 @@ class Splits:
             for peer in journal.peers
             if now_ns - heard_ns.get(peer, self._began_ns) > max(split_ns, 2 * pace_ns(peer))
         ]
-        return tuple(sorted({*journal.missing, *silent, *self._leave_me_out()}))
+        frozen = [peer for peer, since_ns in self._frozen_ns.items() if now_ns - since_ns > 2 * split_ns]
+        return tuple(sorted({*journal.missing, *silent, *frozen, *self._leave_me_out()}))
 
     def _leave_me_out(self) -> list[str]:
         """The masters that are heard, and go on without this one: a round will wait for them for ever."""
@@ -164,6 +168,10 @@ class Splits:
             if post.epoch == journal.epoch and not journal.awaits_digests:
                 self._recover()
             self._send_digests(peer, post)
+        if post.epoch == journal.epoch and post.is_recovering and not journal.is_recovering:
+            self._frozen_ns.setdefault(peer, self._site.now.monotonic_ns)
+        else:
+            self._frozen_ns.pop(peer, None)
         if post.epoch != journal.epoch or post.is_recovering or journal.is_recovering:
             return True
         is_of_us = self._site.name not in post.missing

@@ -278,9 +278,13 @@ LENGTH, HEAP, MISSING, HAS_SPLIT, LOW, STATES = range(6)
 @kernel
 def ordered(
     rows: Any, ref_id: Array, order: Array, begin: int, end: int, state: Array, synced: Array, of_entry: Array,
-    left_out: Array, place: Array, queue: Array, heap: Array, seen: Array, out: Array,
+    left_out: Array, place: Array, queue: Array, heap: Array, seen: Array, has: Array, origin: Array,
+    missing_of: Array, out: Array,
 ) -> Any:  # fmt: skip
-    """The rules of one queue (`order`). `seen`: the last row that had an id, and 1. `left_out`: MISSING by entry."""
+    """The rules of one queue (`order`). `seen`: the last row that had an id, and 1. `left_out`: MISSING by entry.
+
+    `has`: by id as `updates` has it. `origin`: by transaction. `missing_of`: by split which masters are left out.
+    """
     length, size, missing, has_split = state[LENGTH], state[HEAP], state[MISSING], state[HAS_SPLIT]
     low = length
     breaches = 0
@@ -345,6 +349,8 @@ def ordered(
                         rest -= 1
                     elif order[ref] <= late:
                         size = pop(heap, size, order)  # it comes back with the recovery
+                    elif missing > 0 and has[name] > row and missing_of[rows.name[missing - 1], origin[ref]]:
+                        size = pop(heap, size, order)  # it waits for its updates, and is not looked for again
                     else:
                         if order[greatest] > order[ref]:
                             out = noted(out, breaches, SKIPPED, row, greatest, waits, 0)

@@ -6,7 +6,7 @@
 | twice | a synchronised queue has one id twice |
 | entries-removed | a synchronised queue gets shorter, and no recovery is the cause |
 | not-behind | a record puts entries behind more than there are |
-| skipped | a round adds an entry, and leaves a smaller one behind that the master knew |
+| skipped | a round adds an entry, and leaves a smaller one behind that the master knew (in a split, see below) |
 | diverged | two masters have different entries at the same index of one epoch |
 | not-a-prefix | a transaction is in no place of a queue that has greater ones |
 
@@ -14,6 +14,9 @@ Why the last one holds: a transaction u with ts(u) ≤ T from origin k was made 
 was then in that POST, or already synchronised. So while no master is left out, a synchronised queue is a prefix of all
 transactions that were ever made, sorted by (ts, id). A recovery that works makes it true again: with `simple` all
 timestamps stay, with `smart` those outside of the winning branch are above all others.
+
+In a split, a transaction that sorts before the last entry waits for the recovery. With `simple` and `smart`, so does
+one of a missing master until its updates are here: a part does not wait for what it may never get.
 
 Masters that can have been apart may disagree (`disturbances`), as far as their own records, too, place the entries in a
 split. With the strategy `none` nothing repairs that.
@@ -82,6 +85,8 @@ class _Walk:
         heard = rows.of_kind(kernels.HEARD)
         arrivals = int((rows.first[heard + 1] - rows.first[heard]).sum()) + len(rows.of_kind(kernels.MADE))
         self._heap = numpy.empty(arrivals + ids + 1, dtype=numpy.int32)
+        self._has = numpy.full(ids, 0 if given.strategy == "none" else kernels.NO_RECORD, dtype=numpy.int32)
+        given.kernels.updates(rows, given.columns.id, self._has)
         self._out = numpy.empty((0, kernels.FIELDS), dtype=numpy.int64)
         self._number = 0
 
@@ -131,7 +136,8 @@ class _Walk:
         columns = self.given.columns
         out, count = columns.kernels.ordered(
             self.log.rows, columns.id, columns.order, self._at, end, self._state, self._synced, self._of_entry,
-            self._left_out, self._place, self._queue, self._heap, self._seen, self._out,
+            self._left_out, self._place, self._queue, self._heap, self._seen, self._has,
+            columns.origin, columns.missing_of, self._out,
         )  # fmt: skip
         report.breaches += (self._breach(*fields) for fields in out[:count].tolist())
         self._at = end

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import pairwise
+from itertools import combinations, pairwise
 
 from harness.faults.directed import MILLISECOND_NS, Scene, Scenes
 from harness.faults.fault import Link, Moment
@@ -101,6 +101,8 @@ SHAPES: Mapping[str, Callable[[Sequence[str]], tuple[Link, ...]]] = {
     "ring": across,
 }
 """Name → the links that are down, of masters in a random order; none if there are too few masters."""
+CHANGED = "changed"
+"""The name of a cut whose links that stand are drawn."""
 CONNECTED = ("link", "ring")
 """Shapes that leave all masters connected: of four masters on, they stand for a network without a hub, too."""
 
@@ -115,11 +117,27 @@ def _cut(scene: Scene, shape: str, lasts_ns: int, on: Moment | None = None) -> N
         scene.add("cut-" + shape, "hold", lasts_ns, on, links=links)
 
 
+def _change(scene: Scene, lasts_ns: int) -> None:
+    """Other links are down, whichever: a majority is connected or not, and masters of parts meet in new ones."""
+    pairs = [*combinations(scene.nodes, 2)]
+    stand = scene.chance.sample(pairs, scene.chance.randint(1, len(pairs) - 1))
+    scene.add("cut-" + CHANGED, "hold", lasts_ns, links=all_but(scene.nodes, stand))
+
+
 # ---- scenes
 
 
 def _long_split(scene: Scene) -> None:
-    _cut(scene, scene.chance.choice(list(SHAPES)), scene.lasts(*LONG_MS))
+    """From four masters on, the links change up to three times in some of them."""
+    shape, lasts_ns = scene.chance.choice(list(SHAPES)), scene.lasts(*LONG_MS)
+    _cut(scene, shape, lasts_ns)
+    chance = random.Random(f"changes {scene.at_ns} {lasts_ns}")  # as in `_cut`, a stream of its own
+    if len(scene.nodes) > 3 and chance.random() < 0.5:
+        later = Scene(scene.at_ns + lasts_ns, chance, scene.nodes, scene.faults)
+        for _ in range(chance.choice((1, 1, 2))):
+            lasts_ns = later.lasts(*LONG_MS)
+            _change(later, lasts_ns)
+            later.at_ns += lasts_ns
 
 
 def _two_splits(scene: Scene) -> None:

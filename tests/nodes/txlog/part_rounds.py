@@ -1,10 +1,13 @@
 """Rounds of masters that leave others out whenever an attacker wants it, as a model of a few lines.
 
-The attacker chooses who submits, posts, hears any POST that was ever sent, ends a round, and leaves out any masters at
-any time, with or without a reason. The model has what `nodes.txlog` needs for one order in each part: no time, no disk,
-no updates, no recovery. So what holds here rests on no silence of any master.
+The attacker chooses who submits, posts, hears any POST that was ever sent, gets updates, ends a round, and leaves out
+any masters at any time, with or without a reason. The model has what `nodes.txlog` needs for one order in each part: no
+time, no disk, no recovery. So what holds here rests on no silence of any master.
 
-`Rules` has the two rules that the proof in docs/decisions/0045 uses; a test breaks each.
+Between two attacks the links may stand still for a while (`calm`). Then masters do what `nodes.txlog.splits` says, and
+each of them must go on, whatever the attacks before have left: with its part, or alone.
+
+`Rules` has the rules that the proof in docs/decisions/0045 uses; a test breaks each.
 """
 
 from __future__ import annotations
@@ -17,8 +20,16 @@ Ref = tuple[int, str]
 """Timestamp and origin: nobody makes two with one timestamp."""
 
 
+Graph = frozenset[frozenset[str]]
+"""The links that stand."""
+
+
 class Disagreed(AssertionError):
     """Two masters that count each other have queues that contradict each other."""
+
+
+class StoodStill(AssertionError):
+    """The links stood still, and a master did not go on."""
 
 
 @dataclass(frozen=True)
@@ -27,6 +38,12 @@ class Rules:
     """A round counts only POSTs with the own missing masters."""
     needs_all: bool = True
     """In a split, a round needs a POST of every other master of the part."""
+    passes_differences: bool = True
+    """A master that lags gets a difference over others, too."""
+    waits_for_no_updates: bool = True
+    """A part does not wait for the updates of a missing master's transaction."""
+    suspects_leavers: bool = True
+    """A master suspects one that leaves it out."""
 
 
 @dataclass(frozen=True)
@@ -37,13 +54,17 @@ class Said:
     queue: tuple[Ref, ...]
     counter: int
     missing: frozenset[str]
+    suspects: frozenset[str] = frozenset()
 
 
 @dataclass
 class Master:
     name: str
+    rules: Rules
     synced: tuple[Ref, ...] = ()
     queue: set[Ref] = field(default_factory=set)
+    acquired: set[Ref] = field(default_factory=set)
+    """The transactions with their updates."""
     counter: int = 0
     missing: frozenset[str] = frozenset()
     last: dict[str, int] = field(default_factory=dict)
@@ -52,7 +73,22 @@ class Master:
 
     def waiting(self) -> tuple[Ref, ...]:
         late = self.missing and self.synced
-        return tuple(sorted(ref for ref in self.queue if not late or ref > self.synced[-1]))
+        unsure = self.missing if self.rules.waits_for_no_updates else ()
+        return tuple(
+            sorted(
+                ref
+                for ref in self.queue
+                if (not late or ref > self.synced[-1]) and (ref in self.acquired or ref[1] not in unsure)
+            )
+        )
+
+    def post(self, suspects: frozenset[str] = frozenset()) -> None:
+        queue = tuple(ref for ref in self.waiting() if ref in self.acquired)
+        self.posts.append(Said(self.synced, queue, self.counter, self.missing, suspects))
+
+
+SETTLES = 12
+"""Rounds after which masters that reach each other have come to their parts, or go on."""
 
 
 def begins(queue: tuple[Ref, ...], other: tuple[Ref, ...]) -> bool:
@@ -62,7 +98,7 @@ def begins(queue: tuple[Ref, ...], other: tuple[Ref, ...]) -> bool:
 class Model:
     def __init__(self, chance: random.Random, count: int, rules: Rules = Rules()) -> None:
         self.chance, self.rules = chance, rules
-        self.masters = {name: Master(name) for name in "abcde"[:count]}
+        self.masters = {name: Master(name, rules) for name in "abcde"[:count]}
         self.splits = self.rounds = 0
         """How many masters were left out, and how many entries were added in a split."""
 
@@ -71,14 +107,17 @@ class Model:
     def turn(self) -> None:
         chance = self.chance
         own = chance.choice([*self.masters.values()])
-        match chance.choices(("submit", "post", "hear", "round", "split"), (3, 8, 16, 8, 0.4))[0]:
+        match chance.choices(("submit", "post", "hear", "acquire", "round", "split"), (3, 8, 16, 4, 8, 0.4))[
+            0
+        ]:
             case "submit":
-                own.counter += 1
-                own.queue.add((own.counter, own.name))
+                self._submit(own)
             case "post":
-                own.posts.append(Said(own.synced, own.waiting(), own.counter, own.missing))
+                own.post()
             case "hear":
                 self._hear(own, chance.choice([peer for peer in self.masters.values() if peer is not own]))
+            case "acquire":
+                self._acquire(own, [chance.choice([*self.masters.values()])])
             case "round":
                 self._end_round(own)
             case "split":
@@ -86,27 +125,45 @@ class Model:
                 self._leave_out(own, {name for name in part if chance.random() < 0.5})
         self.check(own)
 
+    def _submit(self, own: Master) -> Ref:
+        own.counter += 1
+        ref = own.counter, own.name
+        own.queue.add(ref)
+        own.acquired.add(ref)
+        return ref
+
+    def _acquire(self, own: Master, others: list[Master]) -> None:
+        """Get the updates that the others have."""
+        lacks = {*own.queue, *own.synced} - own.acquired
+        own.acquired |= {ref for ref in lacks if any(ref in other.acquired for other in others)}
+
     def _leave_out(self, own: Master, more: set[str] | frozenset[str]) -> None:
         self.splits += not more <= own.missing
         own.missing |= more
 
     def _hear(self, own: Master, peer: Master) -> None:
-        if not peer.posts:
-            return
-        post = own.newest[peer.name] = self.chance.choice(peer.posts[-6:])
-        if own.name not in post.missing and self.chance.random() < 0.8:
+        if peer.posts:
+            self._take(own, peer, self.chance.choice(peer.posts[-6:]), follows=self.chance.random() < 0.8)
+
+    def _take(self, own: Master, peer: Master, post: Said, *, follows: bool, catches_up: bool = True) -> None:
+        """`follows`: the master leaves out the masters that the poster leaves out."""
+        own.newest[peer.name] = post
+        if own.name not in post.missing and follows:
             self._leave_out(own, post.missing)
         own.counter = max(own.counter, post.counter)
         own.queue |= {ref for ref in post.queue if ref not in own.synced}
         if begins(own.synced, post.synced):
             own.last[peer.name] = max(post.counter, own.last.get(peer.name, 0))
-        elif begins(post.synced, own.synced) and post.missing == own.missing:
+        elif begins(post.synced, own.synced) and post.missing == own.missing and catches_up:
             self._add(own, post.synced[len(own.synced) :])  # a difference
             own.counter = max(own.counter, own.synced[-1][0])
 
-    def _end_round(self, own: Master) -> None:
+    def _end_round(self, own: Master, *, is_full: bool = False) -> None:
+        """`is_full`: all POSTs count that may."""
         part = [name for name in self.masters if name != own.name and name not in own.missing]
-        posters = [name for name in part if self._counts(own, name) and self.chance.random() < 0.8]
+        posters = [
+            name for name in part if self._counts(own, name) and (is_full or self.chance.random() < 0.8)
+        ]
         if own.missing and self.rules.needs_all and len(posters) < len(part):
             return
         bound = min(
@@ -117,7 +174,11 @@ class Model:
         added: list[Ref] = []
         for place, ref in enumerate(own.waiting()):
             queues = (own.newest[name].queue for name in posters)
-            if ref[0] > bound or any(queue[place : place + 1] != (ref,) for queue in queues):
+            if (
+                ref[0] > bound
+                or ref not in own.acquired
+                or any(queue[place : place + 1] != (ref,) for queue in queues)
+            ):
                 break
             added.append(ref)
         self.rounds += bool(own.missing) * len(added)
@@ -134,6 +195,50 @@ class Model:
     def _add(self, own: Master, refs: tuple[Ref, ...]) -> None:
         own.synced += refs
         own.queue -= {*refs}
+
+    # ---- while links stand still
+
+    def calm(self, up: Graph) -> None:
+        """Let these links stand still: all masters that reach each other hear each other. Raises StoodStill."""
+        reached = {name: self._reached(name, up) for name in self.masters}
+        for _ in range(SETTLES):
+            self._calm_round(reached, up)
+        fresh = {name: self._submit(own) for name, own in self.masters.items()}
+        for _ in range(SETTLES):
+            self._calm_round(reached, up)
+        for name, own in self.masters.items():
+            part = [peer for peer in reached[name] if self.masters[peer].missing == own.missing]
+            if fresh[name] not in own.synced or any(self.masters[peer].synced != own.synced for peer in part):
+                raise StoodStill(f"{name}, which reaches {reached[name]}, leaves {sorted(own.missing)} out")
+
+    def _reached(self, name: str, up: Graph) -> list[str]:
+        reached = [name]
+        for one in reached:
+            reached += [peer for peer in self.masters if peer not in reached and frozenset({one, peer}) in up]
+        return sorted(reached)
+
+    def _calm_round(self, reached: dict[str, list[str]], up: Graph) -> None:
+        for name, own in self.masters.items():
+            own.post(self._suspects(own, reached[name]))
+        for name, own in self.masters.items():
+            others = [self.masters[peer] for peer in reached[name] if peer != name]
+            for peer in others:
+                is_linked = frozenset({name, peer.name}) in up
+                catches_up = is_linked or self.rules.passes_differences
+                self._take(own, peer, peer.posts[-1], follows=True, catches_up=catches_up)
+            self._acquire(own, others)
+            suspects = self._suspects(own, reached[name])
+            part = [peer.name for peer in self.masters.values() if peer.name not in {name, *suspects}]
+            if all(own.newest[peer].suspects == suspects for peer in part):
+                self._leave_out(own, suspects)
+            self._end_round(own, is_full=True)
+            self.check(own)
+
+    def _suspects(self, own: Master, reached: list[str]) -> frozenset[str]:
+        """As after a long time without progress."""
+        silent = self.masters.keys() - {*reached}
+        leavers = {peer for peer, post in own.newest.items() if own.name in post.missing}
+        return own.missing | silent | (leavers if self.rules.suspects_leavers else set())
 
     # ---- what must hold
 

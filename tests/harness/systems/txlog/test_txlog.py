@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Generator
+from collections.abc import Collection, Generator
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -326,6 +327,58 @@ def test_work_goes_on_in_a_drawn_network_without_a_hub(seed: int, monkeypatch: p
     ]
     assert len(inside) >= 10, "the network stood for seconds"
     assert verdict["outcome"] == "valid" and not verdict["evidence"]["rare_turns"][SPLIT]
+
+
+@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(2, 6))])
+def test_a_connected_majority_goes_on_after_a_second_change(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If it failed, masters of parts that meet in a new network would stand still in it."""
+    monkeypatch.setitem(scenes.SCENES, scenes.HOLDS, ((two_networks, 1),))
+    asked = plan(
+        nodes=4 + seed % 2,
+        workload="set",
+        strategy=("simple", "smart")[seed // 2 % 2],
+        split_timeout=1.1,
+        max_peer_lag=0.2,
+        idle_ms=(100.0, 500.0)[seed // 2 % 2],
+        faults=("holds",),
+        rate=40,
+        calm_s=10.0,
+        time_limit_s=24,
+        read="linearizable",
+        seed=seed,
+    )
+    history, verdict = recorded(asked)
+    _, fault, *_ = history.faults
+    assert fault.name == "cut-majority" and fault.end_ns is not None
+    assert len(majority_of(fault.links)) > asked.nodes / 2
+    from_ns = fault.start_ns + 5 * SECOND_NS
+    served = {
+        each.node
+        for each in history.operations
+        if each.type == "ok" and from_ns < each.invoke_ns and 0 < (each.complete_ns or 0) < fault.end_ns
+    }
+    assert served >= majority_of(fault.links), "each of them executes transactions, and answers"
+    assert verdict["outcome"] == "valid" and verdict["evidence"]["rare_turns"][SPLIT]
+
+
+def two_networks(scene: Scene) -> None:
+    """Two parts; then a chain of a majority, with masters of both, beside the others, each alone."""
+    names = list(scene.nodes)
+    scene.chance.shuffle(names)
+    half = len(names) // 2
+    scene.add("cut-halves", "hold", 3 * SECOND_NS, links=scenes.between((names[:half], names[half:])))
+    scene.at_ns += 3 * SECOND_NS
+    chain = names[: len(names) // 2 + 1]
+    scene.chance.shuffle(chain)
+    scene.add("cut-majority", "hold", 10 * SECOND_NS, links=scenes.all_but(names, pairwise(chain)))
+
+
+def majority_of(down: Collection[tuple[str, str]]) -> set[str]:
+    """The masters of which any link stands."""
+    names = {name for link in down for name in link}
+    return {one for one in names if any(one != other and (one, other) not in down for other in names)}
 
 
 def without_a_hub(scene: Scene) -> None:
