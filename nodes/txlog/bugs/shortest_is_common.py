@@ -16,6 +16,6 @@ class ShortestIsCommon(Decisions):
 BUG = Bug(
     decides=ShortestIsCommon,
     does="a recovery takes the length of the shortest queue for that of the common prefix of all",
-    seen="with `simple`, masters keep different entries, and nobody brings those that one of them has lost",
+    seen="masters keep different entries behind the recovery, or lose entries of the other branches",
     checkers=("txlog-order", "txlog-kept", "txlog-vote"),
 )

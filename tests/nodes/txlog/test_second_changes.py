@@ -70,7 +70,7 @@ def test_without_one_of_the_rules_a_master_stands_still(wrong: Rules) -> None:
 def changed(seed: int, masters: int, strategy: str) -> Driver:
     """Networks that change under load, with crashes and recoveries that are cut short; then one stands still for long.
 
-    Every master goes on with its part, or alone. Of a recovery it may lack updates that nobody whom it reaches has.
+    Every master goes on with its part, or alone. It may lack updates of entries of a recovery, if no master that it reaches has them.
     """
     driver = met(strategy, FIVE[:masters], 250, seed=seed)
     chance, names = driver.chance, [*driver.hosts]
@@ -261,7 +261,7 @@ def test_a_master_that_never_splits_holds_its_part_up() -> None:
     healed(driver)
 
 
-def test_a_master_with_a_new_strategy_leaves_nobody_out_after_a_thaw() -> None:
+def test_a_master_with_a_new_strategy_leaves_no_master_out_after_a_thaw() -> None:
     """If it failed, masters with different strategies might leave each other out for good: it has not met all yet."""
     driver = met("smart", FIVE, 600)
     driver.separate("n1")

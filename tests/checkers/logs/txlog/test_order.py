@@ -89,6 +89,26 @@ def test_wrong_queues(rule: str, records: Records) -> None:
     assert rule in rules(changed("n2", 5, *records))
 
 
+@pytest.mark.parametrize(
+    ("strategy", "before", "is_wrong"),
+    [
+        ("smart", [["split", ["n1"], [0, b""]]], False),
+        ("none", [["split", ["n1"], None]], True),
+        ("smart", [["split", ["n3"], [0, b""]]], True),
+        ("smart", [acquired("n1-1"), ["split", ["n1"], [0, b""]]], True),
+        ("smart", [], True),
+    ],
+    ids=["without its updates", "no strategy", "not missing", "with its updates", "no split"],
+)
+def test_a_part_does_not_wait_for_updates_of_a_missing_master(
+    strategy: str, before: Records, is_wrong: bool
+) -> None:
+    """If it failed, a part that goes on would be blamed, or one that skips what it could add would not be."""
+    log = [life(strategy=strategy), heard("n1", 1, 1, A), made(2, "n2-1"), *before, added(0, 2, [], [], B)]
+    logs = {"n1": [life(strategy=strategy), made(1, "n1-1")], "n2": log, "n3": [life(strategy=strategy)]}
+    assert ("skipped" in rules(logs, strategy=strategy, split_ns=1)) is is_wrong
+
+
 def test_an_entry_comes_in_two_rounds() -> None:
     """The neighbour of `entries-removed` and `twice`: the same entries, each behind those before it."""
     assert rules(changed("n2", 5, added(0, 1, ["n1"], [], A), added(1, 2, ["n1"], [], B))) == set()
