@@ -143,8 +143,9 @@ class Trace:
         """The row at such a place; LookupError if there is none."""
         for life in self.lives:
             if (life.node, life.life) == (place["node"], place["life"]):
-                if 0 <= place["position"] < life.end - life.first:
-                    return life.first + int(place["position"])
+                position = place["position"]
+                if type(position) is int and 0 <= position < life.end - life.first:
+                    return life.first + position
                 break
         raise LookupError(f"no row at {dict(place)}")
 

@@ -8,17 +8,18 @@ from typing import Any
 import pytest
 
 from checkers.cuts import Cut, Given, Operation, check, verify, verify_logs
+from checkers.cuts.trace import LifeRows, trace_of
 from tests.checkers.cuts import scripts
 
 CONSISTENT = {"n1": "+a>n2 *k1 +b>n2", "n2": "-a *k1 -b"}
 INCONSISTENT = {"n1": "+a>n2 *k1 +b>n2 +c>d", "n2": "-a -b *k1", "d": "-c +e>n2"}
 
 
-def _at(node: str, position: int) -> dict[str, Any]:
+def _at(node: str, position: float) -> dict[str, Any]:
     return {"node": node, "life": 1, "position": position}
 
 
-def _inside(n1: int, n2: int) -> dict[str, Any]:
+def _inside(n1: Any, n2: Any) -> dict[str, Any]:
     return {"kind": "frontier", "inside": [["n1", 1, n1], ["n2", 1, n2]]}
 
 
@@ -65,6 +66,16 @@ MESSAGES: dict[str, tuple[Mapping[str, str], str, dict[str, Any]]] = {
         {"kind": "message", "path": [_at("n1", 99), _at("n2", 1)]},
     ),
     "another form": (INCONSISTENT, "invalid", {"kind": "message"}),
+    "infinitely many rows": (CONSISTENT, "valid", _inside(1, float("inf"))),
+    "a fraction of a row": (CONSISTENT, "valid", _inside(1.0, 1)),
+    "more than a whole row": (CONSISTENT, "valid", _inside(1.9, 1)),
+    "rows as a text": (CONSISTENT, "valid", _inside("1", 1)),
+    "a place between two rows": (
+        INCONSISTENT,
+        "invalid",
+        {"kind": "message", "path": [_at("n1", 2.5), _at("n2", 1)]},
+    ),
+    "a truth for a number": (CONSISTENT, "valid", _inside(True, 1)),
 }
 
 
@@ -74,6 +85,14 @@ def test_a_forged_proof_about_messages_is_refused(name: str) -> None:
     script, result, proof = MESSAGES[name]
     with pytest.raises(verify.RefusedError):
         verify.check(scripts.trace(script), "k1", result, proof)
+
+
+def test_a_row_is_lost_since_the_time_of_the_row_before_it_though_that_is_the_first_nanosecond() -> None:
+    """A loss would seem to be later than it may be, and so behind the end of a cut."""
+    rows = [["send", number, "n2", "finish", None, now] for number, now in ((1, 0), (3, 9))]
+    trace = trace_of([LifeRows(node="n1", life=1, rows=rows, time_ns=5)])
+    ((_, behind, since, until),) = verify._losses(trace)
+    assert (behind, since, until) == (0, 0, 9)
 
 
 def test_a_proof_about_another_cut_is_refused() -> None:
