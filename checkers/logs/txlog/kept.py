@@ -16,13 +16,14 @@ a POST only after it has written the records on which the POST rests, so its log
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache, partial
 from typing import Any
 
 import numpy
 
 from checkers.logs.txlog import kernels
-from checkers.logs.txlog.columns import LogColumns
+from checkers.logs.txlog.columns import Columns, LogColumns
 from checkers.logs.txlog.given import Given
 from checkers.logs.txlog.order import UNREPAIRED
 from checkers.logs.txlog.queues import Queues
@@ -52,7 +53,13 @@ def judge(given: Given) -> Report:
 
 
 def _recoveries(given: Given, report: Report) -> None:
-    """All masters, from one recovery to the next."""
+    """All masters, from one recovery to the next.
+
+    `going`: the queues of each master, at the record where they stand; a master leaves it at the end of its log.
+    `brought`: the masters and records that begin this recovery, each with what its master had then. `by`: for each id
+    the last of these that had it, as an index of `brought`; -1: none had it. `gone`: by id, it was brought to a master
+    or made by it, and the master finishes the recovery without it.
+    """
     if not any(log.recoveries for log in given.by_master.values()):
         return
     going = {master: Queues(given.columns, log) for master, log in given.by_master.items()}
@@ -79,13 +86,17 @@ def _recoveries(given: Given, report: Report) -> None:
 def _dropped(
     given: Given, master: str, row: int, gone: Array, by: Array, brought: list[tuple[str, int]]
 ) -> Iterator[Breach]:
-    """`by`: for each id the master that brought it, as an index of `brought`, which has the records; -1: it is a
+    """The breaches of a master that finishes a recovery; arguments as in `_recoveries`. What none had brought is a
     transaction of this master, made since."""
     for name in _as_brought(given, gone, [*brought, (master, row)]) if gone.any() else ():
-        text, bringer = given.columns.names[name], brought[by[name]][0] if by[name] >= 0 else master
+        text = given.columns.names[name]
+        bringer, words = master, "which it had made"
+        if by[name] >= 0:
+            bringer = brought[by[name]][0]
+            words = f"which {bringer} brought to it"
         yield Breach(
             rule="dropped-at-recovery",
-            summary=f"{master} finishes a recovery without {text}, which {bringer} brought to it",
+            summary=f"{master} finishes a recovery without {text}, {words}",
             records=[(master, row + 1)],
             facts={"id": text, "by": bringer},
         )
@@ -127,6 +138,7 @@ def _unrecorded(given: Given) -> Iterator[Breach]:
     first = asked.first
     for operation in first[given.made.ref[asked.transaction[first]] < 0].tolist():
         name = int(asked.transaction[operation])
+        # In the order of the first operations; the events are those of the last one, as in other witnesses.
         yield Breach(
             rule="unrecorded",
             summary=f"a client got an answer about {given.columns.names[name]}, and no log has it",
@@ -143,6 +155,7 @@ def _rounds(given: Given, report: Report) -> None:
     has = numpy.full((len(columns.peers), len(columns.names)), kernels.NO_RECORD, dtype=numpy.int32)
     for master, log in logs.items():
         given.kernels.updates(log.rows, columns.id, has[columns.peer[master]])
+    stamped = cache(partial(_stamped, columns))
     made = given.made.ref
     made_ts = numpy.where(made >= 0, columns.ts[made], -1) if len(columns.ts) else made.astype(numpy.int64)
     is_whole = numpy.array(
@@ -161,28 +174,33 @@ def _rounds(given: Given, report: Report) -> None:
         )  # fmt: skip
         out = out[:count]
         report.breaches += (
-            _breach(given, log, *fields) for fields in out[~_may_be(given, out, is_whole)].tolist()
+            _breach(given, log, *fields) for fields in out[~_may_be(given, out, is_whole, stamped)].tolist()
         )
     if not report.compared.get("acquired"):
         report.nothing["acquired"] = "no round added anything"
     report.proofs["acquired"] = {"rule": "all acquired", **report.compared.get("acquired", {})}
 
 
-def _may_be(given: Given, out: Array, is_whole: Array) -> Array:
+def _may_be(given: Given, out: Array, is_whole: Array, stamped: Callable[[], Array]) -> Array:
     """The NEVER_MADE breaches that are none: a recovery stamped the transaction, or its origin left no whole log."""
     columns = given.columns
     strange = out[:, 0] == kernels.NEVER_MADE
-    refs = out[strange, 2]
+    if strange.any():
+        refs = out[strange, 2]
+        again = (given.made.ref[columns.id[refs]] >= 0) & stamped()[columns.order[refs]]
+        strange[strange] = again | ~is_whole[columns.origin[refs]]
+    return strange
+
+
+def _stamped(columns: Columns) -> Array:
+    """By place in the order of references: a recovery of some master stamped it."""
     stamped = numpy.zeros(len(columns.ts), dtype=bool)
     for log in columns.logs.values():
         rows = log.rows
         for row in rows.of_kind(kernels.RECOVERED).tolist():
-            stamped[columns.order[rows.listed[rows.first[row] + rows.other[row] : rows.first[row + 1]]]] = (
-                True
-            )
-    again = (given.made.ref[columns.id[refs]] >= 0) & stamped[columns.order[refs]]
-    strange[strange] = again | ~is_whole[columns.origin[refs]]
-    return strange
+            refs = rows.listed[rows.first[row] + rows.other[row] : rows.first[row + 1]]
+            stamped[columns.order[refs]] = True
+    return stamped
 
 
 def _breach(given: Given, log: LogColumns, rule: int, row: int, one: int, two: int, _: int) -> Breach:

@@ -7,11 +7,13 @@ from typing import Any
 
 import pytest
 
+from checkers.logs.txlog import check, kept
 from tests.checkers.logs.txlog.scripts import (
     Records,
     acquired,
     added,
     cut,
+    given,
     heard,
     history,
     life,
@@ -88,6 +90,21 @@ def test_an_answer_about_a_transaction_that_no_log_has() -> None:
 )
 def test_wrong_rounds(rule: str, records: Records) -> None:
     assert rule in rules(logs(of_n2=records))
+
+
+@pytest.mark.parametrize(("index", "walks"), [(1, 0), (2, 1)])
+def test_what_recoveries_stamped_is_looked_up_once_and_only_for_what_is_strange(
+    index: int, walks: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If it failed, a cluster of many masters would have all logs walked through once for each of them."""
+    calls = []
+    stamped = kept._stamped
+    monkeypatch.setattr(kept, "_stamped", lambda columns: calls.append(1) or stamped(columns))
+    records = [acquired("n1-1"), heard("n1", 1, 1), added(0, 1, ["n1"], [], ref(index, "n1-1"))]
+    written = logs(of_n2=[heard("n1", 1, 1, ref(index, "n1-1")), *records])
+    written["n3"] = written["n2"]
+    check(given(written, QUIET))
+    assert len(calls) == walks
 
 
 def test_a_poster_has_the_updates_as_long_as_it_posts_for_the_base() -> None:

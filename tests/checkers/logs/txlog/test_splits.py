@@ -252,7 +252,10 @@ def test_what_a_master_made_since_the_freeze_is_kept() -> None:
     kept = partial(rules_of, of=("kept",))
     since = [["split", ["n3"], BACKUP], ["recovering", 0, None], ["thawed"], made(1, "n1-1")]
     others = {name: [life(strategy="simple"), ["recovering", 0, BACKUP]] for name in ("n2", "n3")}
-    assert kept({**logs(*since, recovered()), **others}, AWAY, **CAN) == {"dropped-at-recovery"}
+    dropped = {**logs(*since, recovered()), **others}
+    assert kept(dropped, AWAY, **CAN) == {"dropped-at-recovery"}
+    summary = verdicts(dropped, AWAY, **CAN)["kept"].witnesses[0].summary
+    assert summary.endswith("n1 finishes a recovery without n1-1, which it had made")
     again = recovered(ref(9, "n1-1"))
     assert kept({**logs(*since, again), **others}, AWAY, **CAN) == set()
 
