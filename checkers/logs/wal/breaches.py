@@ -79,7 +79,11 @@ def story_of(logs: Logs, number: int, transaction: int) -> Part:
 
 
 def rows_of(node: Node, transaction: int) -> list[int]:
-    """The places of the rows of a transaction in a log; if it stands there twice, of the last time."""
+    """The places of the rows of a transaction in a log; if it stands there twice, of the last time.
+
+    A log has the rows of a transaction one behind the other, and the last one ends it. So the rows of the last time
+    begin behind a gap, or behind a row that ends the transaction.
+    """
     places = numpy.flatnonzero(node.is_of(transaction)).tolist()
     first = len(places) - 1
     while first > 0 and places[first - 1] == places[first] - 1 and not node.ends(places[first - 1]):
@@ -101,7 +105,7 @@ def parted(records: Sequence[Record]) -> tuple[list[Record], list[Record]]:
 
 
 def text(row: Record) -> str:
-    """A record for a person: `CONFIRM of replica 1 up to lsn 7 (n2, 0…0.xlog, row 12)`."""
+    """A record for a person: `CONFIRM of replica 1's entries up to lsn 7 [1:9, n2/0.xlog]`."""
     words = {
         "confirm": f"CONFIRM of replica {row.owner}'s entries up to lsn {row.until}",
         "rollback": f"ROLLBACK of replica {row.owner}'s entries from lsn {row.until} on",

@@ -445,3 +445,9 @@ def test_without_a_log_nothing_is_made_of_a_long_history() -> None:
     assert columns is not None
     found = audit((), RULES, replace(history, operations=StoredOperations(columns, never, lambda _: never())))
     assert found.logs.result == "unknown"
+
+
+def test_a_record_is_named_as_its_docstring_says() -> None:
+    """If it failed, the example would be of another form than what stands in reports."""
+    row = structs.replace(confirm(1, 9, 7), file="n2/0.xlog")
+    assert breaches.text.__doc__ == f"A record for a person: `{breaches.text(row)}`."
