@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from math import isnan
+from operator import attrgetter
 from typing import Any, Final
 
 import numpy
@@ -29,8 +29,6 @@ WRITE, NOP, CONFIRM, ROLLBACK, PROMOTE, DEMOTE, VOTE = range(len(KINDS))
 UNTOLD: Final = -1
 """In the column `waits`: the row does not say."""
 NO_KEY: Final = -1
-ORIGINS_MAX: Final = 32
-"""Of a replica set, as Tarantool has it."""
 DTYPES: Final[Mapping[str, Any]] = {
     **dict.fromkeys(("kind", "bits", "waits", "origin", "owner"), numpy.int8),
     **dict.fromkeys(("space", "lsn", "first", "until", "term"), numpy.int32),
@@ -76,6 +74,7 @@ class Rows:
     def ids_of(self, transactions: Array) -> list[Id]:
         """The names of the transactions with these numbers."""
         first = numpy.empty(self.transactions, dtype=numpy.int64)
+        # Of several assignments to one element the last one stays: backwards, that of the first row.
         first[self.transaction[::-1]] = numpy.arange(len(self.transaction))[::-1]
         rows = first[transactions]
         numbers = numpy.where(self.first[rows] != 0, self.first[rows], self.lsn[rows])
@@ -147,98 +146,85 @@ def of_logs(logs: Sequence[NodeLog]) -> tuple[Rows, list[Array]]:
                 places[id(record)] = len(records)
                 records.append(record)
         ats.append(numpy.array([places[id(record)] for record in log.records], dtype=numpy.int32))
-    return _Coded(logs, records).rows, ats
+    return _rows_of(logs, records), ats
 
 
-class _Coded:
-    def __init__(self, logs: Sequence[NodeLog], records: Sequence[Record]) -> None:
-        self._logs = logs
-        self._records = records
-        self._codes = Codes()
+def _rows_of(logs: Sequence[NodeLog], records: Sequence[Record]) -> Rows:
+    """The rows of these records, which are those of the logs."""
+    marks, bodies, keys = [row.mark for row in records], dict[bytes, int](), dict[str, int]()
+    codes = Codes()
 
-    @cached_property
-    def rows(self) -> Rows:
-        marks, bodies, keys = [row.mark for row in self._records], dict[bytes, int](), dict[str, int]()
-        column = self._column
-        origin, owner = (
-            column("origin"),
-            column("owner", lambda row: row.vote if row.kind == "vote" else row.owner),
+    def column(name: str, value_of: Callable[[Record], int] | None = None) -> Array:
+        return _array(name, list(map(attrgetter(name) if value_of is None else value_of, records)))
+
+    origin = column("origin")
+    owner = column("owner", lambda row: row.vote if row.kind == "vote" else row.owner)
+    lsn, first = column("lsn"), column("first")
+    transaction, transactions = numbered(origin, numpy.where(first != 0, first, lsn))
+    place, many = numbered(origin, lsn)
+    return Rows(
+        kind=column("kind", lambda row: KINDS.index(row.kind)),
+        bits=column(
+            "bits", lambda row: (ENDS if row.ends else 0) | (SYNCHRONOUS if row.is_synchronous else 0)
+        ),
+        waits=column("waits", lambda row: UNTOLD if row.waits is None else int(row.waits)),
+        origin=origin,
+        owner=owner,
+        space=column("space"),
+        lsn=lsn,
+        first=first,
+        until=column("until"),
+        term=column("term"),
+        value=_array("value", [ABSENT if mark is None else codes.of(mark[1]) for mark in marks]),
+        body=_array("body", [bodies.setdefault(row.body, len(bodies)) for row in records]),
+        time=column("time", lambda row: row.time_ns),
+        key=numpy.array(
+            [NO_KEY if mark is None else keys.setdefault(mark[0], len(keys)) for mark in marks],
+            dtype=numpy.int32,
+        ),
+        keys=list(keys),
+        codes=codes,
+        transaction=transaction,
+        transactions=transactions,
+        place=place,
+        places=many,
+        origins=_origins_end(logs, origin, owner),
+        cells=lambda: CellsOfObjects(records, codes.of),
+    )
+
+
+def _array(name: str, values: list[int]) -> Array:
+    """The column in its type of DTYPES, for which kernels are compiled; in 64 bits if a value needs them."""
+    low, high = min(values, default=0), max(values, default=0)
+    dtype = DTYPES[name]
+    if low < numpy.iinfo(dtype).min or high > numpy.iinfo(dtype).max:
+        dtype = numpy.int64
+    if low < -(1 << 63) or high >= 1 << 63:
+        raise HistoryError(
+            expected=f"a number of at most 64 bits as {name} of a row",
+            came=str(high if high >= 1 << 63 else low),
+            attempt="look at what wrote the log",
         )
-        lsn, first = column("lsn"), column("first")
-        transaction, transactions = numbered(origin, numpy.where(first != 0, first, lsn))
-        place, many = numbered(origin, lsn)
-        return Rows(
-            kind=column("kind", lambda row: KINDS.index(row.kind)),
-            bits=column(
-                "bits", lambda row: (ENDS if row.ends else 0) | (SYNCHRONOUS if row.is_synchronous else 0)
-            ),
-            waits=column("waits", lambda row: UNTOLD if row.waits is None else int(row.waits)),
-            origin=origin,
-            owner=owner,
-            space=column("space"),
-            lsn=lsn,
-            first=first,
-            until=column("until"),
-            term=column("term"),
-            value=self._array(
-                "value", [ABSENT if mark is None else self._codes.of(mark[1]) for mark in marks]
-            ),
-            body=self._array("body", [bodies.setdefault(row.body, len(bodies)) for row in self._records]),
-            time=column("time", lambda row: row.time_ns),
-            key=numpy.array(
-                [NO_KEY if mark is None else keys.setdefault(mark[0], len(keys)) for mark in marks],
-                dtype=numpy.int32,
-            ),
-            keys=list(keys),
-            codes=self._codes,
-            transaction=transaction,
-            transactions=transactions,
-            place=place,
-            places=many,
-            origins=self._origins(origin, owner),
-            cells=lambda: CellsOfObjects(self._records, self._codes.of),
+    return numpy.array(values, dtype=dtype)
+
+
+def _origins_end(logs: Sequence[NodeLog], origin: Array, owner: Array) -> int:
+    """The number above those of all replicas. Raises HistoryError of one beyond ORIGINS_END."""
+    vclocks = [vclock for log in logs for vclock in (log.begins, *(each.vclock for each in log.snapshots))]
+    known = [
+        0,
+        *(each for vclock in vclocks for each in vclock),
+        *set(origin.tolist()),
+        *set(owner.tolist()),
+    ]
+    odd = next((each for each in known if not 0 <= each < ORIGINS_END), None)
+    if odd is not None:
+        raise HistoryError(
+            expected=f"the number of a replica below {ORIGINS_END}",
+            came=str(odd),
+            attempt="number the nodes from 1 on",
         )
-
-    def _column(self, name: str, value_of: Callable[[Record], int] | None = None) -> Array:
-        values = (
-            [getattr(row, name) for row in self._records]
-            if value_of is None
-            else list(map(value_of, self._records))
-        )
-        return self._array(name, values)
-
-    def _array(self, name: str, values: list[int]) -> Array:
-        """The column in its type of DTYPES, for which kernels are compiled; in 64 bits if a value needs them."""
-        low, high = min(values, default=0), max(values, default=0)
-        dtype = DTYPES[name]
-        if low < numpy.iinfo(dtype).min or high > numpy.iinfo(dtype).max:
-            dtype = numpy.int64
-        if low < -(1 << 63) or high >= 1 << 63:
-            raise HistoryError(
-                expected=f"a number of at most 64 bits as {name} of a row",
-                came=str(high if high >= 1 << 63 else low),
-                attempt="look at what wrote the log",
-            )
-        return numpy.array(values, dtype=dtype)
-
-    def _origins(self, origin: Array, owner: Array) -> int:
-        vclocks = [
-            vclock for log in self._logs for vclock in (log.begins, *(each.vclock for each in log.snapshots))
-        ]
-        known = [
-            0,
-            *(each for vclock in vclocks for each in vclock),
-            *set(origin.tolist()),
-            *set(owner.tolist()),
-        ]
-        odd = next((each for each in known if not 0 <= each < ORIGINS_END), None)
-        if odd is not None:
-            raise HistoryError(
-                expected=f"the number of a replica below {ORIGINS_END}",
-                came=str(odd),
-                attempt="number the nodes from 1 on",
-            )
-        return int(max(known)) + 1
+    return int(max(known)) + 1
 
 
 def numbered(one: Array, other: Array) -> tuple[Array, int]:

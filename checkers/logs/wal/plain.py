@@ -19,9 +19,9 @@ from checkers.history.columns import VALUES_MAX
 from checkers.history.line_kernels import ABSENT
 from checkers.logs.wal import numbering_kernels, row_kernels
 from checkers.logs.wal.cells import NO_CELL, USER_SPACES, Cells
-from checkers.logs.wal.columns import DTYPES, KINDS, NO_KEY, ORIGINS_MAX, UNTOLD, WRITE, Codes, Rows, numbered
+from checkers.logs.wal.columns import DTYPES, KINDS, NO_KEY, UNTOLD, WRITE, Codes, Rows, numbered
 from checkers.logs.wal.record import NotPlain, Place, Record, Snapshot, Tuple
-from checkers.logs.wal.row_kernels import ENDS, SYNCHRONOUS
+from checkers.logs.wal.row_kernels import ENDS, ORIGINS_MAX, SYNCHRONOUS
 
 Array = Any  # numpy's
 LSN_END: Final = 1 << 27

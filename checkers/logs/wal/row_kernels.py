@@ -19,6 +19,8 @@ POSITION, COUNT, HELD, LSN = range(4)
 """The registers of a reader: the place in the data, how many rows the columns have, how many a log has, an lsn."""
 REGISTERS = 4
 ENDS, SYNCHRONOUS = 1, 2
+ORIGINS_MAX = 32
+"""The most replicas that Tarantool allows in a replica set."""
 _ABSENT = -(1 << 62)  # as in `line_kernels`
 _VALUES_MAX = 1 << 60
 _INSERT, _REPLACE, _DELETE, _NOP, _CONFIRM = 2, 3, 5, 12, 40
@@ -27,7 +29,6 @@ _TYPE, _REPLICA, _LSN, _TIME, _GROUP, _TSN, _FLAGS = 0, 2, 3, 4, 7, 8, 9
 _SPACE, _INDEX, _KEY, _TUPLE = 0x10, 0x11, 0x20, 0x21
 _COMMIT, _WAIT_ACK = 1, 4
 _LOCAL = 1
-_ORIGINS_MAX = 32
 _USER_SPACES = 512
 _NUMBERS_END = 1 << 31
 _FIXHEADER = 19
@@ -183,7 +184,7 @@ def _confirm(data: Array, here: int) -> tuple[int, int, int]:
     if data[here] != _MAP_OF_2 or data[here + 1] != _REPLICA:
         return -1, 0, 0
     owner, here = _whole(data, here + 2)
-    if owner < 0 or owner >= _ORIGINS_MAX or data[here] != _LSN:
+    if owner < 0 or owner >= ORIGINS_MAX or data[here] != _LSN:
         return -1, 0, 0
     until, here = _whole(data, here + 1)
     if until < 0 or until >= _NUMBERS_END:
@@ -269,7 +270,7 @@ def read_rows(
     open_replica = open_first = open_last = 0
     while here < end:
         body, row_type, replica, lsn, distance, flags = _header(data, here, bits_of)
-        if body < 0 or replica == 0 or replica >= _ORIGINS_MAX or distance > lsn or lsn >= _NUMBERS_END:
+        if body < 0 or replica == 0 or replica >= ORIGINS_MAX or distance > lsn or lsn >= _NUMBERS_END:
             return ODD
         if not float_of[0] < _TIME_END_S:  # NaN is not
             return ODD
