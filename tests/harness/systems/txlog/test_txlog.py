@@ -329,7 +329,7 @@ def test_work_goes_on_in_a_drawn_network_without_a_hub(seed: int, monkeypatch: p
     assert verdict["outcome"] == "valid" and not verdict["evidence"]["rare_turns"][SPLIT]
 
 
-@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(2, 6))])
+@pytest.mark.parametrize("seed", [4, *(pytest.param(seed, marks=pytest.mark.long) for seed in (1, 2, 3, 5))])
 def test_a_connected_majority_goes_on_after_a_second_change(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
