@@ -3,7 +3,7 @@
 | f | value |
 |---|---|
 | add | by how much, less than zero too; a key names the counter if there are several |
-| read | ok: the sum |
+| read | ok: the sum; null is 0, as nobody has added anything yet |
 
 An addition that was answered before a read was invoked counts. One that was invoked before the read ended may count,
 also one of unknown outcome. One that surely failed does not count. So the least sum takes the positive additions that
@@ -169,11 +169,12 @@ def _outside(
     greatest: Number,
     operations: Sequence[Operation],
 ) -> Iterator[Witness]:
-    value = _amount(read)
+    value = 0 if read.value is None else _amount(read)
     if least <= value <= greatest:
         return
     counter = f" of {key}" if key is not None else ""
-    summary = f"the read{counter} by process {read.process} returned {value_words(value)}, " + (
+    returned = "nothing" if read.value is None else value_words(value)
+    summary = f"the read{counter} by process {read.process} returned {returned}, " + (
         f"instead of {value_words(least)}"
         if least == greatest
         else f"outside of {value_words(least)} … {value_words(greatest)}"

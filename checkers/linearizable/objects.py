@@ -66,7 +66,7 @@ class Sequential:
 
 @dataclass(frozen=True, slots=True)
 class Counter(Sequential):
-    """A sum: add and read."""
+    """A sum: add and read. A read of null is one of 0: nobody has added anything yet."""
 
     name: str = "counter"
     initial: State = 0
@@ -79,7 +79,8 @@ class Counter(Sequential):
             raise strange(operation, "add or read")
         if operation.f == "read" and not answered:
             return None
-        value = exact(operation.value)
+        is_empty = operation.f == "read" and operation.value is None
+        value = 0 if is_empty else exact(operation.value)
         if value is None:
             raise strange(operation, "a number to add, or read")
         return Action("observe" if operation.f == "read" else "update", operation.f, (value,))

@@ -200,6 +200,8 @@ def _value_of(operation: Operation, model: str) -> Any:
         )
         owner = (False, operation.process) if client is None else (True, plain(client))
         return owner, Fraction(str(fence or 0)) if operation.type == "ok" else Fraction(0)
+    if model == "counter" and operation.f == "read" and value is None:
+        return Fraction(0)
     if model in ("counter", "priority-queue") and type(value) in (int, float):
         return Fraction(str(value))
     return plain(list(value) if isinstance(value, Set) and model in ("set", "list") else value)

@@ -78,6 +78,12 @@ def test_a_set_that_shows_an_element_twice_satisfies_no_model() -> None:
     assert judge(told((0, "add", 1), (1, "read", [1])), "set").strongest == "linearizable"
 
 
+def test_a_counter_that_nobody_added_to_may_be_read_as_nothing() -> None:
+    """A store that makes its counters with the first addition could not be judged, or hide that one was lost."""
+    assert judge(told((0, "read", "nil"), (0, "add", 2), (0, "read", 2)), "counter").result == "valid"
+    assert judge(told((0, "add", 2), (0, "read", "nil")), "counter").violations == ("linearizable", "counter")
+
+
 def test_reads_at_replicas_count_for_the_strongest_model_alone() -> None:
     """Stale reads at replicas would be violations where they are promised, or would be hidden altogether."""
     maps = [

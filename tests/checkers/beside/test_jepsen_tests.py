@@ -18,11 +18,14 @@ from tests.checkers.beside import pages
 FOLDER = Path(__file__).parents[1] / "histories" / "jepsen-tests"
 WORDS = {True: "valid", False: "invalid"}
 OURS = {
+    "dkv-register": "valid",
     "etcd-gateway-key": "valid",
     "etcd-register": "valid",
     "etcd-serializable-key": "valid",
     "etcd-stale-reads": "invalid",
     "etcd-unparsed": "invalid",  # this test had no checker of the history
+    "ratis-counter": "valid",
+    "ratis-stale-reads": "invalid",
     "redis-register": "valid",
     "redisraft-append": "valid",
     "zookeeper-key": "invalid",

@@ -80,9 +80,9 @@ def kv(held: Any, call: Call) -> Any:
 
 
 def counter(held: Any, call: Call) -> Any:
-    """A sum, 0 at first: add, read."""
+    """A sum, 0 at first: add, read. Null is 0."""
     total = held or 0
-    return total + call.value if call.f == "add" else _shown(total, call, total == call.value)
+    return total + call.value if call.f == "add" else _shown(total, call, total == (call.value or 0))
 
 
 def grow_set(held: Any, call: Call) -> Any:
