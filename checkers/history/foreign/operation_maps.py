@@ -70,10 +70,12 @@ class Maps:
     def _checked(self, entry: Any, place: int) -> Map:
         if not isinstance(entry, dict) or entry.get("type") not in TYPES:
             came = f"type {entry.get('type')!r}"[:60] if isinstance(entry, dict) else repr(entry)[:60]
+            if isinstance(entry, dict) and "valid?" in entry:
+                came = "what Jepsen's checkers said of a test (a results.edn)"
             raise HistoryError(
                 expected="an operation map with type invoke, ok, fail or info",
                 came=came,
-                attempt="give the history alone, without the test's other data",
+                attempt="give the history alone (history.edn), without the test's other data",
                 line=self.line_of(place),
             )
         if not self.are_flat and is_deep(entry):

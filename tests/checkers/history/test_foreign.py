@@ -541,3 +541,9 @@ def test_a_keyed_cas_may_be_answered_with_nothing() -> None:
     keyed = told("\n".join([*lines, *cas]))
     assert keyed.keys() == {"k"}
     assert [(each.f, each.value) for each in keyed.operations] == [("write", 1), ("read", 1), ("cas", [1, 2])]
+
+
+def test_results_are_no_history_and_are_called_by_their_name() -> None:
+    """Whoever gives the other file of a test would read of a type None."""
+    with pytest.raises(HistoryError, match=r"got what Jepsen's checkers said .* \(history\.edn\)"):
+        told("{:stats {:valid? true} :valid? true}")
