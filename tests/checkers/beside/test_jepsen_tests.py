@@ -26,8 +26,6 @@ OURS = {
     "etcd-unparsed": "invalid",  # this test had no checker of the history
     "ratis-counter": "valid",
     "ratis-stale-reads": "invalid",
-    "redis-register": "valid",
-    "redisraft-append": "valid",
     "zookeeper-key": "invalid",
     "zookeeper-sync-key": "valid",
 }
