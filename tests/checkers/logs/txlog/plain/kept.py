@@ -4,7 +4,7 @@
 |---|---|
 | unrecorded | a client got an answer about a transaction that no origin has made |
 | lost | all is quiet, and a transaction that a master accepted is not in every synchronised queue |
-| dropped-at-recovery | a master finishes a recovery without a transaction that some master brought to it |
+| dropped-at-recovery | a master finishes a recovery without what a master brought to it, or its own |
 | never-made | a round adds a transaction that its origin has not made, or with another timestamp |
 | not-acquired | a round adds a transaction, and the master has not its updates |
 | poster-elsewhere | a round counts a poster that never had the base of the round in this epoch |
@@ -75,10 +75,11 @@ def _recoveries(given: Given, found: Report) -> Mapping[str, Replay]:
             gone = [name for name in by if name not in walk.replay.place and name not in walk.replay.queue]
             found.count("kept", recoveries=1)
             for name in gone:
+                words = f"which {brought[name]} brought to it" if name in brought else "which it had made"
                 found.breaches.append(
                     Breach(
                         rule="dropped-at-recovery",
-                        summary=f"{master} finishes a recovery without {name}, which {by[name]} brought to it",
+                        summary=f"{master} finishes a recovery without {name}, {words}",
                         records=[(master, event.place)],
                         facts={"id": name, "by": by[name]},
                     )
