@@ -38,7 +38,7 @@ def smallest(
         current = numpy.flatnonzero(known.committed == 1).tolist()
     if len(current) > TRANSACTIONS_MAX:
         return current
-    tries, size = TRIES, max(1, len(current) // 2)
+    tries, size = TRIES, 1 if len(current) == len(hint) else max(1, len(current) // 2)
     while tries > 0:
         place, smaller = 0, False
         while place < len(current) and tries > 0:

@@ -40,6 +40,10 @@ PAIRS_MAX = 1_000_000
 """Some hundred bytes and some ten steps each."""
 CORE_STEPS, CORE_MAX = 200_000, 200
 """Of each search that makes an explanation smaller; how large it may be, for leaving transactions out one by one."""
+ROUNDS = 10
+"""At first all edges that follow are added at once, so many times; afterwards one by one."""
+STEPS_A_LOOK = 1_000
+"""Between two looks at the clock, if there is a time limit."""
 STEPS = 8_000_000
 """How many edges may be followed in all; some 10 s."""
 
@@ -188,6 +192,9 @@ class _Polygraph:
         self.first_wins = problem.first_wins
         part = problem.taking_part.tolist()
         self.steps, self.steps_max, self.is_late = 0, steps_max, is_late
+        self.looked_at_clock = -STEPS_A_LOOK
+        self.at_once: set[Edge] | None = None
+        """While edges are collected, and pasts are found anew behind them: the edges that came."""
         self.nodes = len(problem.graph) + int((problem.closed >= 0).sum())
         """Those of the problem, then one for each end that others wait for."""
         self.members = [node for node in range(len(problem.graph)) if part[node % self.count]]
@@ -280,18 +287,35 @@ class _Polygraph:
             self._put(
                 one, other, _Why(tuple(node % self.count for node in (one, other) if node < self._last))
             )
+        self.at_once = set()
+        for _ in range(ROUNDS):
+            before = list(self.past)
+            self._spread()
+            self.at_once.clear()
+            for node, past in enumerate(before):
+                if past != self.past[node]:
+                    self._look(node)
+            if not self.at_once:
+                break
+        self.at_once = None
+        before = list(self.past)
+        self._spread()
+        for node, past in enumerate(before):
+            if (past != self.past[node] and self.looks[node]) or self.watch[node]:
+                self.changed[node] = None
+        for number in range(len(self.opens)):
+            self._narrow(number)
+        self._conclude()
+
+    def _spread(self) -> None:
+        """Find the past of all nodes anew. Raises _Cycle."""
         for node in self._sorted():
             past = 0
             for edge in self.before[node]:
                 earlier = self.edges[edge][0]
                 past |= self.past[earlier] | 1 << earlier
             self.past[node] = past
-            if past and (self.looks[node] or self.watch[node]):
-                self.changed[node] = None
             self._step(1 + len(self.before[node]))
-        for number in range(len(self.opens)):
-            self._narrow(number)
-        self._conclude()
 
     @property
     def _last(self) -> int:
@@ -300,8 +324,12 @@ class _Polygraph:
 
     def _step(self, count: int) -> None:
         self.steps += count
-        if self.steps > self.steps_max or self.is_late():
+        if self.steps > self.steps_max:
             raise _Spent
+        if self.steps > self.looked_at_clock + STEPS_A_LOOK:
+            self.looked_at_clock = self.steps
+            if self.is_late():
+                raise _Spent
 
     def _put(self, one: int, other: int, why: _Why) -> None:
         self.after[one].append(len(self.edges))
@@ -314,6 +342,11 @@ class _Polygraph:
             return
         if self.past[one] >> other & 1:
             raise _Cycle(self._explained([(other, one, len(self.edges))], why))
+        if self.at_once is not None:
+            if (one, other) not in self.at_once:
+                self.at_once.add((one, other))
+                self._put(one, other, why)
+            return
         self._put(one, other, why)
         self.undo.append(None)
         gained = self.past[one] | 1 << one
@@ -334,23 +367,29 @@ class _Polygraph:
         while self.changed:
             node = next(iter(self.changed))
             del self.changed[node]
-            for key, txn in self.looks[node]:
-                own = txn + self.commit
-                # Writers that the node comes behind came before the version that it reads, or commits.
-                first = (self.past[node] & self.commits[key] & ~(1 << own) & ~(1 << node)) >> self.commit
-                self._come_before(key, txn, first, node, self.commit)
-                if self.first_wins and node == own and self.commit:
-                    # Their snapshots were before this commit, so all of them is.
-                    self._come_before(key, txn, self.past[own] & self.begins[key] & ~(1 << txn), own, 0)
+            self._look(node)
             for number in self.watch[node]:
                 self._narrow(number)
+
+    def _look(self, node: int) -> None:
+        """Add the edges that follow from the past of a node. Raises _Cycle."""
+        past = self.past[node]
+        for key, txn in self.looks[node]:
+            own = txn + self.commit
+            # Writers that the node comes behind came before the version that it reads, or commits.
+            first = (past & self.commits[key] & ~(1 << own) & ~(1 << node)) >> self.commit
+            if first & ~self.seen.get((key, txn), 0):
+                self._come_before(key, txn, first, node, self.commit)
+            if self.first_wins and node == own and self.commit:
+                # Their snapshots were before this commit, so all of them is.
+                begun = self.past[own] & self.begins[key] & ~(1 << txn)
+                if begun & ~self.seen.get((key, txn), 0):
+                    self._come_before(key, txn, begun, own, 0)
 
     def _come_before(self, key: int, txn: int, others: int, node: int, at: int) -> None:
         """These writers come before `txn`, because a path leads from them (`at` behind their numbers) to `node`."""
         name = (key, txn)
         seen = self.seen.get(name, 0)
-        if not others & ~seen:
-            return
         self.undo.append((name, seen))
         self.seen[name] = seen | others
         for other in bits(others & ~seen):
@@ -645,8 +684,8 @@ class _Polygraph:
             met[node] = len(edges)
             edges.append(next(edge for edge in self.before[node] if self.edges[edge][0] in among))
             node = self.edges[edges[-1]][0]
-        txns = (txn for edge in edges[met[node] :] for txn in self.edges[edge][2].txns)
-        return _Conflict(frozenset(txns), frozenset())
+        cycle = edges[met[node] :]
+        return self._explained([(*self.edges[edge][:2], edge + 1) for edge in cycle])
 
     def _misplaced(self, place: Sequence[int]) -> Iterator[tuple[int, int, int]]:
         """The writers of a key (it, the first, the next) of which the first is not over, or still read, at the next."""

@@ -46,11 +46,11 @@ class Look:
 
     def seen(self, past: Mapping[int, int]) -> int:
         """All that it sees, if `past` has those that come before each."""
-        direct = self.sure | (self.earlier & past[self.reader])
-        seen = direct
-        if self.closed:
-            for txn in bits(direct):
-                seen |= past[txn]
+        seen = left = self.sure | (self.earlier & past[self.reader])
+        while self.closed and left:
+            latest = left.bit_length() - 1
+            seen |= past[latest]
+            left &= ~(past[latest] | 1 << latest)  # all that these saw are seen too
         return seen & ~(1 << self.reader)
 
 
