@@ -42,6 +42,8 @@ CORE_STEPS, CORE_MAX = 200_000, 200
 """Of each search that makes an explanation smaller; how large it may be, for leaving transactions out one by one."""
 ROUNDS = 10
 """At first all edges that follow are added at once, so many times; afterwards one by one."""
+STEPS_A_VERSION = 10
+"""To look whether a read may show a version takes as long as so many edges."""
 STEPS_A_LOOK = 1_000
 """Between two looks at the clock, if there is a time limit."""
 STEPS = 8_000_000
@@ -141,7 +143,7 @@ def _pairs(problem: Problem) -> int:
     writers = Counter(key for uses in problem.writes for key in {key for key, _ in uses})
     blind = Counter(key for uses in problem.reads for key, version in uses if version >= problem.null)
     pairs = sum(count * (count - 1) // 2 + count * blind[key] for key, count in writers.items())
-    return pairs + sum(writers[key] for _, key, _ in problem.choices)
+    return pairs + sum(len(versions) for _, _, versions in problem.choices)
 
 
 def _core(problem: Problem, txns: frozenset[int]) -> frozenset[int]:
@@ -414,7 +416,7 @@ class _Polygraph:
         read = self.opens[number]
         if read.shown is not None:
             return
-        self._step(len(read.versions))
+        self._step(STEPS_A_VERSION * len(read.versions))
         reasons: list[_Why] = []
         left: list[int] = []
         for version in read.versions:

@@ -77,6 +77,8 @@ SEARCHED = BY_VISIBILITY | KEYED | {PREFIX}
 """Whether a history is of these models may take a search."""
 QUICK_PART = 20
 """The first tries have this part of the budget: an order like that of real time where it need not be, and any."""
+GUIDED_PART = 2
+"""If reads may show several writes, the first try in the order of real time has this part."""
 CASE_PART = 100
 """Each case of what reads show has this part."""
 
@@ -290,6 +292,12 @@ class Prover:
         """Search by `execution` with a part of its budget, then by `polygraph`, then by `execution` with all of it."""
         late, limit = self.limit.late, execution.limit_of(problem) // part
         if problem.choices:
+            if order < 2:
+                ordering = polygraph.choose(
+                    self._guided(problem), polygraph.limit_of(part) // GUIDED_PART, late
+                )
+                if ordering.order is not None:
+                    return ordering
             return polygraph.choose(problem, polygraph.limit_of(part), late, explains=part == 1)
         if order < 2:
             ordering = execution.execute(self._guided(problem), limit // QUICK_PART, late)
