@@ -214,10 +214,10 @@ class Prover:
         assert candidates is not None
         by_row = any(self.columns.f[choice.micro] == PREDICATE_READ for choice in candidates.choices)
         if base in STEPWISE and not (base == "repeatable-read" and by_row):
-            return self.executed(base, order, part)
+            return self._in_real_time_or(base, order, part)
         stronger = "serializable" if base in (UPDATE_SERIAL, "repeatable-read") else SNAPSHOTS
         if not self.known.counts:
-            attempt = self.executed(stronger, order, part)
+            attempt = self._in_real_time_or(stronger, order, part)
             if attempt.proof is not None:
                 return attempt
         result, found, proof = cases.choose(
@@ -227,6 +227,14 @@ class Prover:
             cases.limit_of(part) // (len(self.columns.f) + 1),
         )
         return Attempt(result, None if proof is None else replace(proof, shown=found))
+
+    def _in_real_time_or(self, base: str, order: int, part: int) -> Attempt:
+        """As `executed`; first within real time, as most stores work, where that leaves fewer choices."""
+        if order < 2 and self.known.time.has_real_time:
+            attempt = self.executed(base, 2, GUIDED_PART * part)
+            if attempt.proof is not None:
+                return attempt
+        return self.executed(base, order, part)
 
     def _tried(self, chosen: Shown, model: str, part: int) -> tuple[Result, Proof | None]:
         if self.limit.late():
@@ -292,12 +300,6 @@ class Prover:
         """Search by `execution` with a part of its budget, then by `polygraph`, then by `execution` with all of it."""
         late, limit = self.limit.late, execution.limit_of(problem) // part
         if problem.choices:
-            if order < 2:
-                ordering = polygraph.choose(
-                    self._guided(problem), polygraph.limit_of(part) // GUIDED_PART, late
-                )
-                if ordering.order is not None:
-                    return ordering
             return polygraph.choose(problem, polygraph.limit_of(part), late, explains=part == 1)
         if order < 2:
             ordering = execution.execute(self._guided(problem), limit // QUICK_PART, late)
