@@ -5,6 +5,9 @@ logs it counts as finished if a node reports so. Then
 
 - no node reports another end than the others, and a cut that a node reports as finished has both records everywhere;
 - a cut that did not finish has a cause in the harness's own record.
+
+A log that is missing or not whole may have had both records. One whole log without them suffices: the cut did not
+finish, whatever the other logs had.
 """
 
 from __future__ import annotations
@@ -35,13 +38,13 @@ def ended(cut: Cut, logs: Logs | None, baseline: Sequence[str], *, is_whole: boo
     missing = ""
     if logs is not None and baseline:
         is_finished = is_whole
-        if not is_whole:
-            server = _lacking(cut, logs, baseline)
-            if server and outcomes != {"failed"} and _may_have_both(cut, logs, server):
-                is_finished, missing = None, f"the log of {server} is missing or not whole"
-            elif "finished" in outcomes:
-                why = f"{cut.id} is reported as finished, and {server} has not both START and FINISH"
-                breaches.append(("finished-without-record", why))
+        lacking = _lacking(cut, logs, baseline)
+        surely = next((server for server in lacking if not _may_have_both(cut, logs, server)), "")
+        if surely and "finished" in outcomes:
+            why = f"{cut.id} is reported as finished, and {surely} has not both START and FINISH"
+            breaches.append(("finished-without-record", why))
+        elif lacking and not surely and outcomes != {"failed"}:
+            is_finished, missing = None, f"the log of {lacking[0]} is missing or not whole"
     if len(outcomes) > 1:
         one = next(node for node, outcome in cut.outcomes.items() if outcome == "finished")
         other = next(node for node, outcome in cut.outcomes.items() if outcome == "failed")
@@ -51,10 +54,10 @@ def ended(cut: Cut, logs: Logs | None, baseline: Sequence[str], *, is_whole: boo
     return Ended(is_finished=is_finished, breaches=tuple(breaches), missing=missing)
 
 
-def _lacking(cut: Cut, logs: Logs, baseline: Sequence[str]) -> str:
-    """The first baseline server without both records."""
+def _lacking(cut: Cut, logs: Logs, baseline: Sequence[str]) -> list[str]:
+    """The baseline servers without both records."""
     has = [logs.of_cut(kind, cut.id) for kind in (START, FINISH)]
-    return next((node for node in baseline if any(node not in records for records in has)), "")
+    return [node for node in baseline if any(node not in records for records in has)]
 
 
 def _may_have_both(cut: Cut, logs: Logs, server: str) -> bool:

@@ -243,10 +243,20 @@ WRONG: dict[str, tuple[str, str, Given]] = {
         "finished-without-record",
         given(logs={"n1": "S:k1 F:k1", "n2": "S:k1"}, cuts=(Cut(id="k1", outcomes={"n1": "finished"}),)),
     ),
+    "reported as finished without FINISH, and the log of an earlier server is missing": (
+        "finish",
+        "finished-without-record",
+        given(logs={"n2": "S:k1"}, baseline=("n1", "n2"), cuts=(Cut(id="k1", outcomes={"n2": "finished"}),)),
+    ),
     "not finished, without a cause": (
         "finish",
         "no-cause",
         given(logs={"n1": "S:k1 F:k1", "n2": "S:k1"}),
+    ),
+    "not finished, without a cause, and the log of an earlier server is missing": (
+        "finish",
+        "no-cause",
+        given(logs={"n2": "S:k1"}, baseline=("n1", "n2")),
     ),
     "another state than the oracle's": (
         "state",
