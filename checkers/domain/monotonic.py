@@ -5,20 +5,22 @@
 | add | ok: the row that was added, {"val": n, "sts": timestamp} |
 | read | ok: [row, …], all rows in the order of their timestamps |
 
-(Jepsen's `monotonic` for CockroachDB; a row may hold more.) Where timestamps are the order of transactions, values
-must rise along them. Rules: timestamps-out-of-order (the rows of a read are not sorted), values-out-of-order (of two
+(Jepsen's `monotonic` for CockroachDB; a row may hold more.) A timestamp is a number, or the text of one: Cockroach's
+are decimals of more digits than a float has. Where timestamps are the order of transactions, values must rise along
+them. Rules: timestamps-out-of-order (the rows of a read are not sorted), values-out-of-order (of two
 rows the one stamped later has the smaller value), duplicated, lost (an acknowledged row is missing from a read that
 was asked later), revived (the row of an add that surely failed), never-added (there are more rows
 that no add made than adds of unknown outcome). A row with a smaller value than any added one was there before.
 
-Cost: linear in the rows of all reads. Cannot see: two rows of the same timestamp are in no order.
+Cost: for each read its rows, sorted, and all adds. Cannot see: two rows of the same timestamp are in no order.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from decimal import Decimal, InvalidOperation
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 from checkers.domain.proof import is_judged, shown, verdict, witness
 from checkers.history.errors import ModelError
@@ -30,7 +32,13 @@ from checkers.verdict import Verdict, Witness
 NAME = "monotonic"
 MODEL = "values rise with the store's timestamps"
 
-Row = Mapping[str, Any]
+
+class Row(NamedTuple):
+    """A row as a read shows it. `sts` is the timestamp as it was written, `stamp` its exact value."""
+
+    stamp: Decimal
+    val: int
+    sts: int | float | str
 
 
 def check(history: History) -> Verdict:
@@ -51,40 +59,42 @@ def check(history: History) -> Verdict:
 
 
 def _rows(read: Operation) -> list[Row]:
-    rows = read.value if read.value is not None else []
-    if isinstance(rows, list) and all(_is_row(row) for row in rows):
-        return rows
-    raise ModelError(
-        expected="rows with val (a whole number) and sts", came=value_words(rows, 60), index=read.invoke_index
-    )
+    shown_rows = read.value if read.value is not None else []
+    rows = [_row(row) for row in shown_rows] if isinstance(shown_rows, list) else [None]
+    whole = [row for row in rows if row is not None]
+    if len(whole) < len(rows):
+        raise _no_row(read, "rows with val (a whole number) and sts (a number, or the text of one)")
+    return whole
 
 
-def _is_row(row: Any) -> bool:
-    return (
-        isinstance(row, dict)
-        and type(row.get("val")) is int
-        and isinstance(row.get("sts"), int | float | str)
-    )
+def _no_row(operation: Operation, expected: str) -> ModelError:
+    return ModelError(expected=expected, came=value_words(operation.value, 60), index=operation.invoke_index)
 
 
-def _stamp(row: Row) -> Any:
-    """Timestamps are numbers, or text of a number (Cockroach's are decimals of more digits than a float has)."""
-    stamp = row["sts"]
-    if isinstance(stamp, str):
-        whole, _, part = stamp.partition(".")
-        return (int(whole), part.ljust(20, "0")) if whole.isdigit() else (0, stamp)
-    return (stamp, "0" * 20)
+def _row(value: Any) -> Row | None:
+    """None if it is no row."""
+    if not isinstance(value, dict) or type(value.get("val")) is not int:
+        return None
+    sts = value.get("sts")
+    if isinstance(sts, bool) or not isinstance(sts, int | float | str):
+        return None
+    try:
+        stamp = Decimal(sts if isinstance(sts, int) else str(sts))
+    except InvalidOperation:
+        return None
+    return Row(stamp, value["val"], sts) if stamp.is_finite() else None
 
 
 def _out_of_order(key: str | None, read: Operation, rows: Sequence[Row]) -> Iterator[Witness]:
     for before, after in pairwise(rows):
-        if _stamp(before) > _stamp(after):
-            summary = f"a read shows the row of {shown(before['sts'])} before that of {shown(after['sts'])}"
+        if before.stamp > after.stamp:
+            summary = f"a read shows the row of {shown(before.sts)} before that of {shown(after.sts)}"
             yield witness("timestamps-out-of-order", summary, [read], key=key, node=read.node)
             break
-    for before, after in pairwise(sorted(rows, key=_stamp)):
-        if _stamp(before) < _stamp(after) and before["val"] > after["val"]:
-            summary = f"{before['val']} was stamped {before['sts']}, the smaller {after['val']} later: {after['sts']}"
+    # By value too: of rows with one timestamp, the greatest stands next to the smallest of the next timestamp.
+    for before, after in pairwise(sorted(rows, key=lambda row: (row.stamp, row.val))):
+        if before.stamp < after.stamp and before.val > after.val:
+            summary = f"{before.val} was stamped {before.sts}, the smaller {after.val} later: {after.sts}"
             yield witness("values-out-of-order", summary, [read], key=key, node=read.node)
             break
 
@@ -92,11 +102,11 @@ def _out_of_order(key: str | None, read: Operation, rows: Sequence[Row]) -> Iter
 def _against_adds(
     key: str | None, read: Operation, rows: Sequence[Row], adds: Sequence[Operation]
 ) -> Iterator[Witness]:
-    there: set[Any] = set()
+    there: set[int] = set()
     for row in rows:
-        if row["val"] in there:
-            yield witness("duplicated", f"a read shows {row['val']} twice", [read], key=key, node=read.node)
-        there.add(row["val"])
+        if row.val in there:
+            yield witness("duplicated", f"a read shows {row.val} twice", [read], key=key, node=read.node)
+        there.add(row.val)
     acknowledged = {_value(add) for add in adds if add.type != "fail"}
     yield from _from_nowhere(key, read, rows, [add for add in adds if not read.precedes(add)])
     for add in adds:
@@ -118,14 +128,17 @@ def _from_nowhere(
     values = [_value(add) for add in adds]
     made = {value for value in values if value is not None}
     unsure = sum(add.type == "info" and value is None for add, value in zip(adds, values, strict=True))
-    unknown = [
-        row["val"] for row in rows if row["val"] not in made and row["val"] > min(made, default=row["val"])
-    ]
+    unknown = [row.val for row in rows if row.val not in made and row.val > min(made, default=row.val)]
     if len(unknown) > unsure:
         summary = f"a read shows {unknown[0]}, and no add that had been asked for by then can have made it"
         yield witness("never-added", summary, [read], key=key, node=read.node)
 
 
-def _value(add: Operation) -> Any:
+def _value(add: Operation) -> int | None:
+    """The value that it added, or would have; None if its outcome does not say. Raises ModelError."""
     value = add.value.get("val") if isinstance(add.value, dict) else None
-    return value if type(value) is int else None
+    if type(value) is int:
+        return value
+    if add.type == "ok":
+        raise _no_row(add, "the row that was added, with val (a whole number)")
+    return None

@@ -6,6 +6,7 @@ Each function says whether the history keeps the rules, None where they do not s
 from __future__ import annotations
 
 from collections import Counter
+from fractions import Fraction
 from itertools import combinations, product
 from typing import Any
 
@@ -181,6 +182,32 @@ def unique_ids(history: History) -> bool:
     """All identifiers differ."""
     given = [each.value for each in history.select(f="generate", outcome="ok")]
     return len(set(given)) == len(given)
+
+
+def monotonic(history: History) -> bool:
+    """Every read shows each row once, in the order of timestamps, along which values never fall; all acknowledged
+    rows, none of a failed add, and no more rows that no add made than adds of unknown outcome."""
+    adds = history.select(f="add")
+    known = {each.value["val"]: each for each in adds if each.value is not None}
+    for read in history.select(f="read", outcome="ok"):
+        rows = [(Fraction(str(row["sts"])), row["val"]) for row in read.value]
+        values = [value for _, value in rows]
+        if rows != sorted(rows, key=lambda row: row[0]) or len(set(values)) < len(values):
+            return False
+        if any(early < late and value > after for early, value in rows for late, after in rows):
+            return False
+        if any(
+            add.type == "ok" and add.precedes(read) and value not in values for value, add in known.items()
+        ):
+            return False
+        if any(known[value].type == "fail" for value in values if value in known):
+            return False
+        asked = [value for value, add in known.items() if not read.precedes(add)]
+        others = [value for value in values if value not in asked and asked and value > min(asked)]
+        unknown = [add for add in adds if add.type == "info" and add.value is None]
+        if len(others) > sum(not read.precedes(add) for add in unknown):
+            return False
+    return True
 
 
 def durability(history: History) -> bool:

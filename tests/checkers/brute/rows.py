@@ -138,6 +138,7 @@ DOMAIN = [
     Row("long-fork", tiny_domains.long_fork, domains.long_fork, domain.long_fork.check),
     Row("causal-reverse", tiny_domains.causal_reverse, domains.causal_reverse, domain.causal_reverse.check),
     Row("unique-ids", tiny_domains.unique_ids, domains.unique_ids, domain.unique_ids.check),
+    Row("monotonic", tiny_domains.monotonic, domains.monotonic, domain.monotonic.check),
     Row("durability", _DRAWN_REGISTER, domains.durability, domain.durability.check),
     Row("rollback-honesty", _DRAWN_CAS, domains.rollback_honesty, domain.rollback_honesty.check),
 ]

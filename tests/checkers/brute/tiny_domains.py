@@ -142,3 +142,53 @@ def unique_ids(seed: int) -> list[Line]:
         recorder.add(0, "invoke", "generate")
         recorder.add(0, rng.choice(("ok", "ok", "info")), "generate", rng.choice([*range(8), "1", "2"]))
     return recorder.lines
+
+
+def monotonic(seed: int) -> list[Line]:
+    """Rows that rise with their timestamps, which may be equal or texts; reads, some with a flaw."""
+    rng = random.Random(f"monotonic {seed}")
+    recorder = Recorder(2)
+    held: list[dict[str, Any]] = []
+    clock = rng.choice((-3, 8))
+    flaws = rng.choice(
+        (("",), ("lost", "swapped", "twice", "stamped early", "from nowhere", "of a failed add"))
+    )
+    count = rng.randint(2, 5)
+    for value in range(count):
+        clock += rng.choice((0, 0, 1, 2))
+        row = {
+            "val": value,
+            "sts": rng.choice((clock, float(clock), f"{clock}", f"{clock}.00", f"{clock}e0")),
+        }
+        outcome = rng.choice(("ok", "ok", "ok", "info", "fail"))
+        asked = row if rng.random() < 0.7 else None
+        recorder.add(0, "invoke", "add", asked)
+        recorder.add(0, outcome, "add", row if outcome == "ok" else asked)
+        unsure = outcome == "info" or (outcome == "fail" and "of a failed add" in flaws)
+        if outcome == "ok" or (unsure and rng.random() < 0.5):
+            held.append(row)
+        if value == count - 1 or rng.random() < 0.3:
+            recorder.add(1, "invoke", "read")
+            recorder.add(1, "ok", "read", _rows(rng, held, rng.choice(flaws)))
+    return recorder.lines
+
+
+def _rows(rng: random.Random, held: list[dict[str, Any]], flaw: str) -> list[dict[str, Any]]:
+    """The rows of a store, of equal timestamps in any order; with the flaw, if there are enough rows for it."""
+
+    def by_stamp(row: dict[str, Any]) -> tuple[float, float]:
+        return float(row["sts"]), rng.random()
+
+    shown = sorted(held, key=by_stamp)
+    place = rng.randrange(len(shown)) if shown else 0
+    match flaw:
+        case "lost" | "twice" if shown:
+            shown[place : place + 1] = shown[place : place + 1] * (0 if flaw == "lost" else 2)
+        case "swapped" if place:
+            shown[place - 1], shown[place] = shown[place], shown[place - 1]
+        case "stamped early" if place:
+            shown[place] = {**shown[place], "sts": rng.choice(shown[:place])["sts"]}
+            shown.sort(key=by_stamp)
+        case "from nowhere":
+            shown.append({"val": 7, "sts": 100})
+    return shown

@@ -15,6 +15,7 @@ import pytest
 
 from checkers import CHECKERS, run_safely
 from checkers.history import Event, Header, History
+from tests.checkers.brute.histories import Line, history_of
 
 Asked = tuple[str, str | None, Any]  # f, key, value
 Draw = Callable[[random.Random, int], Asked]
@@ -309,3 +310,28 @@ def test_a_store_that_is_wrong_is_found_out(workload: str, bug: str, checker: st
         verdict = run_safely(CHECKERS[checker], run(workload, seed, bug), name=checker)
         found |= {witness.rule for witness in verdict.witnesses}
     assert rules <= found
+
+
+@pytest.mark.parametrize(
+    ("added", "sts"),
+    [
+        ({"val": 1, "sts": 1}, "soon"),
+        ({"val": 1, "sts": 1}, "²"),
+        ({"val": 1, "sts": 1}, "NaN"),
+        ({"val": 1, "sts": 1}, "2026-01-01T00:00:00.5"),
+        ({"val": 1, "sts": 1}, True),
+        (None, 2),
+        (1, 2),
+    ],
+)
+def test_rows_without_a_timestamp_or_a_value_are_not_judged(added: Any, sts: Any) -> None:
+    """A false alarm: texts would be sorted as texts, and a row would come from nowhere, or the checker would break."""
+    lines = [
+        Line("invoke", 0, "add"),
+        Line("ok", 0, "add", added),
+        Line("invoke", 1, "read"),
+        Line("ok", 1, "read", [{"val": 1, "sts": 1}, {"val": 2, "sts": sts}]),
+    ]
+    verdict = run_safely(CHECKERS["monotonic"], history_of(lines), name="monotonic")
+    assert verdict.result == "unknown"
+    assert verdict.summary.startswith("cannot be judged: event ")
