@@ -1,13 +1,15 @@
 """Whether the PROMOTEs and DEMOTEs of a log wait for a quorum.
 
 A row says it itself (`Record.waits`). A row that does not was written by real Tarantool, or by a version of our nodes
-that had no marks. Then the rows behind it decide, the first that does; each by the first of these rules that fits:
+that had no marks. Then the rows behind it decide, the first that does; each by the first of these rules that fits. A
+PROMOTE (or DEMOTE) names an owner, and an lsn of that owner:
 
 1. a CONFIRM by its origin of its own lsn: it waited
 2. a PROMOTE that stands on it (names its origin, and its lsn): it waited
-3. a PROMOTE that names its origin and another lsn of it: it took effect when it was written
-4. a PROMOTE that names the owner before it: its writer did not take it to be in effect, so it waited. Where its origin
-   was that owner already, only a smaller lsn than it names itself says so
+3. it names another owner than its origin, and a PROMOTE behind it names its origin: it took effect when it was written
+4. a PROMOTE that names the same owner as it does:
+   - that owner is another node: it waited, because the writer of the later one did not take it to be in effect
+   - that owner is its origin: it waited if the later one names a smaller lsn, else it took effect when it was written
 5. any other row of its origin: it took effect when it was written
 
 Where no row decides, the configuration (`LogRules.promotes`) does. An independent reading of the rules, which shares no
@@ -51,6 +53,6 @@ def _waits_by(earlier: Record, row: Record) -> bool | None:
             return True
         if row.owner == earlier.origin != earlier.owner:
             return False
-        if row.owner == earlier.owner:  # rule 4
+        if row.owner == earlier.owner:
             return row.owner != earlier.origin or row.until < earlier.until
     return False if row.origin == earlier.origin else None
