@@ -15,8 +15,10 @@ Tarantool's decoders take any flags. The log behind an unmarked row gives its me
 |---|---|
 | CONFIRM by its origin of its own lsn | waited, and took effect then |
 | PROMOTE, DEMOTE that stands on it: it names P's origin, and P's own lsn | waited |
-| … that names P's origin and an entry of it | took effect at once |
+| … that names P's origin, where P's owner is a different node | took effect at once |
 | … that names P's owner, a different node: for its writer P was not in effect | waited, and had no effect |
+| … that names P's origin, where that is P's owner too, and an lsn below P's | waited, and had no effect |
+| … the same, and no lsn below P's: P means the same both ways | took effect at once |
 | any other row of its origin: P's term was begun | took effect at once |
 | the end of the log | undecided: `StartRefused`, unless `unmarked_promote` is set |
 
