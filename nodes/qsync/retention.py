@@ -2,7 +2,8 @@
 
 A snapshot is due every `checkpoint_interval_ns`, when the log has grown by `checkpoint_wal_threshold` bytes, and on
 request (`box.snapshot`). With it a new log begins. When it is on disk, `checkpoint_count` snapshots are kept, the
-logs behind the oldest of them, and the logs needed by followers that have connected in this life of the process.
+logs behind the oldest of them, and the logs needed by followers: by members that have connected in this life of the
+process, and by the anonymous replicas that are connected now.
 
 A node that has just started does not know what its followers need. Until every member has connected, or
 `wal_cleanup_delay` is over, the node removes nothing: a follower must join anew if its rows are gone, a join waits
@@ -11,7 +12,7 @@ for the queue, and the queue may wait for that follower.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from nodes.iproto.messages import Response
 from nodes.kernel.effects import Effect, Log, Send
@@ -91,16 +92,16 @@ class Retention:
             self._writing = None
             self._due_ns = 1
 
-    def collect(self, members: Collection[int], now: Instant) -> int:
+    def collect(self, members: Collection[int], anonymous: Sequence[Vclock], now: Instant) -> int:
         """Remove files that neither snapshots nor followers need; returns how many rows the journal dropped.
 
-        `members`: the ids of the other members.
+        `members`: the ids of the other members. `anonymous`: the vclocks of the anonymous followers.
         """
         is_early = now.monotonic_ns - self._began_ns < self._options.wal_cleanup_delay_ns
         self.is_behind = is_early and not self.followers.keys() >= set(members)
         if self.is_behind:
             return 0
-        needed = [vclock for _, vclock in sorted(self.followers.items())]
+        needed = [*(vclock for _, vclock in sorted(self.followers.items())), *anonymous]
         gone, effects = self._journal.collect(self._options.checkpoint_count, needed)
         self._out += effects
         return gone

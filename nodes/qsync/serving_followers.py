@@ -160,9 +160,13 @@ class Followers:
 
     def collect(self, now: Instant) -> None:
         """Drop the rows that neither a snapshot nor any follower needs."""
+        anonymous = []
         for relay in self._relays.values():
-            self._retention.followers[relay.replica_id] = relay.vclock
-        gone = self._retention.collect(self._participation.other_members(), now)
+            if relay.replica_id:
+                self._retention.followers[relay.replica_id] = relay.vclock
+            else:
+                anonymous.append(relay.vclock)
+        gone = self._retention.collect(self._participation.other_members(), anonymous, now)
         if gone:
             for relay in self._relays.values():
                 relay.shift(gone)
