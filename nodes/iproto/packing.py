@@ -84,6 +84,23 @@ def _unpacker(size: int) -> Unpacker:
     return Unpacker(strict_map_key=False, unicode_errors="surrogateescape", max_buffer_size=max(size, 1))
 
 
+def in_json(value: object) -> object:
+    """The value as JSON can have it: bytes as hex, an extension as type and bytes, keys that JSON lacks as text."""
+    match value:
+        case bytes():
+            return value.hex()
+        case list() | tuple():
+            return [in_json(part) for part in value]
+        case dict():
+            return {_key_in_json(key): in_json(part) for key, part in value.items()}
+    return value
+
+
+def _key_in_json(key: object) -> object:
+    plain = in_json(key)
+    return plain if plain is None or isinstance(plain, str | int | float) else str(plain)
+
+
 def packed_vclock(vclock: Mapping[int, int]) -> dict[int, int]:
     """In order of replica id and without component 0: its rows are local and concern no other node."""
     return {origin: vclock[origin] for origin in sorted(vclock) if origin != 0}

@@ -18,7 +18,7 @@ from typing import Any, Final
 from nodes.iproto import xlog
 from nodes.iproto.errors import MalformedFrame
 from nodes.iproto.messages import Key, Type
-from nodes.iproto.packing import unpack_some
+from nodes.iproto.packing import in_json, unpack_some
 
 KINDS: Final = ("VYLOG", "RUN", "INDEX")
 NAMES: Final = {"VYLOG": "vinyl log", "RUN": "vinyl run", "INDEX": "page index of a vinyl run"}
@@ -78,17 +78,16 @@ def _pairs(payload: bytes) -> list[Pair]:
 
 
 def as_json(pair: Pair) -> dict[str, Any]:
-    """The row with the names of what it holds. Keys that have no name stay numbers, bytes are shown as hex."""
+    """The row with the names of what it holds. Keys that have no name stay numbers; values are those of `in_json`."""
     header, body = pair
     type_ = header.get(Key.REQUEST_TYPE.value)
-    type_ = type_ if isinstance(type_, int) else _plain(type_) if isinstance(type_, bytes) else str(type_)
+    type_ = type_ if isinstance(type_, int) else str(in_json(type_))
     known = {kind.value: kind.name for kind in Type}
-    named = _named(type_, body)
     return {
         "type": _TYPES.get(type_, known.get(type_, type_)),  # type: ignore[arg-type]  # any other has no name
-        "lsn": header.get(Key.LSN.value, 0),
-        **({"timestamp": header[Key.TIMESTAMP.value]} if Key.TIMESTAMP.value in header else {}),
-        "body": _plain(named),
+        "lsn": in_json(header.get(Key.LSN.value, 0)),
+        **({"timestamp": in_json(header[Key.TIMESTAMP.value])} if Key.TIMESTAMP.value in header else {}),
+        "body": in_json(_named(type_, body)),
     }
 
 
@@ -107,13 +106,3 @@ def _named(type_: Any, body: Mapping[Any, Any]) -> dict[Any, Any]:
 
 def _name(names: tuple[str, ...], key: Any) -> Any:
     return names[key] if type(key) is int and 0 <= key < len(names) and names[key] else key
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, bytes):
-        return value.hex()
-    if isinstance(value, list | tuple):
-        return [_plain(part) for part in value]
-    if isinstance(value, dict):
-        return {_plain(key): _plain(part) for key, part in value.items()}
-    return value

@@ -47,7 +47,10 @@ def command(paths: tuple[Path, ...], with_rows: bool) -> int:
         click.echo(f"{file}: {inspection.sentence}")
         if with_rows:
             for row in logs.rows_in(data):
-                click.echo(json.dumps(row, ensure_ascii=False, default=str))
+                line = json.dumps(row, ensure_ascii=False, default=str)
+                click.echo(
+                    line.encode(errors="backslashreplace")
+                )  # bytes that are no UTF-8 become escapes of JSON
     for folder in sorted(folders):
         for log in logs.read(folder) or ():
             for title, damage in (

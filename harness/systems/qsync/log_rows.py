@@ -11,7 +11,7 @@ from checkers.logs.wal.record import ORIGINS_END, Kind, Record
 from nodes.iproto import vinyl, xlog
 from nodes.iproto.errors import MalformedFrame, XlogError
 from nodes.iproto.messages import Key, Row, Type
-from nodes.iproto.packing import is_vclock, pack
+from nodes.iproto.packing import in_json, is_vclock, pack
 from nodes.iproto.recurring import USERS_FROM
 from nodes.iproto.transactions import flaw_in
 
@@ -272,5 +272,5 @@ def _as_json(row: Row) -> dict[str, object]:
         "timestamp": row.timestamp,
         "transaction": row.tsn,
         "flags": flags,
-        "body": body,
+        "body": in_json(body),
     }

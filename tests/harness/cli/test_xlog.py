@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from msgpack import ExtType  # type: ignore[import-untyped]  # it ships no types
 
 from harness.cli.verbs.xlog import command
 from harness.errors import WrongUse
@@ -32,6 +34,28 @@ def test_a_good_file_and_its_rows(tmp_path: Path) -> None:
     assert code == 0
     assert line.startswith(f"{path}: log of 3.2.0 from {{}} on: good: 1 rows")
     assert json.loads(row)["body"] == {"space_id": 512, "tuple": ["k", 1]}
+
+
+@pytest.mark.parametrize(
+    ("given", "shown"),
+    [
+        (b"\xff\x00", "ff00"),
+        ("\udcff", "\udcff"),
+        ({b"\x01": 2}, {"01": 2}),
+        ({ExtType(5, b"\x02"): 3}, {"[5, '02']": 3}),
+        ([ExtType(5, b"\x02"), None], [[5, "02"], None]),
+    ],
+)
+@pytest.mark.parametrize("kind", ["XLOG", "VYLOG"])
+def test_rows_with_values_that_json_lacks(tmp_path: Path, kind: str, given: object, shown: object) -> None:
+    """Broken, one such value in a log of Tarantool ends the listing of it with a traceback."""
+    row = replace(ROW, body={0x10: 512, 0x21: ("k", given)})
+    data = xlog.encode_header("XLOG", INSTANCE, {}) + xlog.encode_block([row]) + xlog.encode_eof()
+    path = tmp_path / "00000000000000000000.xlog"
+    path.write_bytes(data.replace(b"XLOG", kind.encode(), 1))
+    code, output = said(str(path), "--rows")
+    assert code == 0
+    assert json.loads(output.splitlines()[1])["body"]["tuple"] == ["k", shown]
 
 
 def test_a_damaged_file(tmp_path: Path) -> None:
