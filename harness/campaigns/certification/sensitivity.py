@@ -198,7 +198,7 @@ def spread_evenly(plans: Sequence[Plan], count: int) -> tuple[Plan, ...]:
 
 def promising(plans: Sequence[Plan], bug: str, count: int) -> tuple[Plan, ...]:
     """`count` of the plans: half of them the most similar to the plan that hunts this bug, half at equal distances."""
-    likely = sorted(plans, key=lambda plan: -_likeness(plan, bug))[: min(count, len(plans)) - count // 2]
+    likely = sorted(plans, key=lambda plan: -_likeness(plan, bug))[: count - count // 2]
     others = [plan for plan in plans if plan not in likely]
     return (*likely, *spread_evenly(others, count - len(likely)))
 

@@ -128,6 +128,8 @@ def test_the_likeliest_runs_come_first() -> None:
     chosen = promising(plans, "snapshot-holds-pending", 4)
     assert [plan.expectations.configuration for plan in chosen] == ["C", "C", "H", "C"]
     assert len({*chosen}) == 4
+    generous = promising(plans, "snapshot-holds-pending", 2 * len(plans))
+    assert generous[0].expectations.configuration == "C" and {*generous} == {*plans}
     assert len(promising(plans, "no-fencing", 7)) == 7 and len(promising(plans[:3], "no-fencing", 8)) == 3
 
 
