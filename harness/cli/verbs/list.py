@@ -30,6 +30,8 @@ def command(table: str | None, cluster: str | None) -> int:
 
     if cluster is not None and cluster not in CLUSTERS:
         raise click.UsageError(f"unknown cluster {cluster!r}; try one of: {', '.join(CLUSTERS)}")
+    if cluster is not None and table not in ("faults", None):
+        raise click.UsageError(f"--cluster is of the table faults, got the table {table}; try: list faults")
     for name in (table,) if table else TABLES:
         click.echo(f"{name}:")
         rows = _rows(name, cluster)

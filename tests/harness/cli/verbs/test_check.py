@@ -244,7 +244,14 @@ def test_faults_are_listed_for_a_cluster(qsync: Qsync) -> None:
     assert "not here: only virtual time knows" in qsync("list", "faults", "--cluster", "local").out
 
 
-@pytest.mark.parametrize("words", [("list", "wishes"), ("list", "faults", "--cluster", "moon")])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("list", "wishes"),
+        ("list", "faults", "--cluster", "moon"),
+        ("list", "bugs", "--cluster", "sim"),
+    ],
+)
 def test_what_is_no_table_or_cluster_is_64(qsync: Qsync, words: tuple[str, ...]) -> None:
     """If it failed, a mistyped name would list nothing and look like there is nothing."""
     done = qsync(*words)
