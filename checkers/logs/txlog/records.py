@@ -176,8 +176,9 @@ def _row(master: str, place: int, record: Record) -> Row:
         case ["acquired", updates]:
             return Row(kernels.ACQUIRED, refs=[_word(name) for name, _ in updates])
         case ["added", index, refs, bound, posters, absent]:
-            group = tuple(map(_word, posters)), tuple(map(_word, absent))
-            return Row(kernels.ADDED, _number(index), _number(bound), group, _refs(refs))
+            return Row(
+                kernels.ADDED, _number(index), _number(bound), (_words(posters), _words(absent)), _refs(refs)
+            )
         case ["caught-up", index, refs, source]:
             return Row(kernels.CAUGHT_UP, _number(index), 0, _word(source), _refs(refs))
         case ["matched"] | ["worker-lost" | "worker-back", _]:
@@ -190,7 +191,7 @@ def _rare(place: int, record: Record) -> Row:
         case ["life", _, strategy]:
             return Row(kernels.LIFE, more=Life(place, _word(strategy)))
         case ["split", missing, backup]:
-            gone = tuple(map(_word, missing))
+            gone = _words(missing)
             return Row(kernels.SPLIT, 0, len(gone), more=Split(place, gone, _backup(backup)))
         case ["rejoined"]:
             return Row(kernels.REJOINED, more=Rejoined(place))
@@ -205,7 +206,8 @@ def _rare(place: int, record: Record) -> Row:
             )
             return Row(kernels.RECOVERED, common, len(refs), None, _refs(refs), _refs(queue), over)
         case ["restored", index, digest]:
-            return Row(kernels.RESTORED, _number(index), more=Restored(place, index, _hash(digest)))
+            executed = _number(index)
+            return Row(kernels.RESTORED, executed, more=Restored(place, executed, _hash(digest)))
         case ["strategy", name]:
             return Row(kernels.CHOSEN, more=Chosen(place, _word(name)))
         case ["max-peer-lag", lag_ns]:
@@ -216,8 +218,8 @@ def _rare(place: int, record: Record) -> Row:
 
 
 def _number(value: Any, least: int = 0) -> int:
-    if not isinstance(value, int) or not least <= value < MOST:
-        raise ValueError(f"expected a number from {least} on, got {value!r}"[:100])
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value < MOST:
+        raise ValueError(f"expected a whole number from {least} to below 2^62, got {value!r}"[:100])
     return int(value)
 
 
@@ -229,6 +231,12 @@ def _word(value: Any) -> str:
     if not isinstance(value, str) or not value:
         raise ValueError(f"expected a name, got {value!r}"[:100])
     return value
+
+
+def _words(values: Any) -> tuple[str, ...]:
+    if isinstance(values, str):
+        raise TypeError(f"expected a list of names, got {values!r}"[:100])
+    return tuple(map(_word, values))
 
 
 def _hash(value: Any) -> bytes:

@@ -268,6 +268,10 @@ def test_what_a_master_made_since_the_freeze_is_kept() -> None:
         ["recovered", 1, 0, ["n1"], {}, [], [], 9, {}, []],
         ["recovered", 1, 0, "n1", {"n1": "three"}, [], [], 9, {}, []],
         ["recovered", 1, 0, "n1", {}, [], [], 9, {"n2": -1}, []],
+        ["split", "n2", None],
+        ["added", 1, [], 2, ["n1"], "n2"],
+        ["max-peer-lag", True],
+        ["restored", True, b"12345678"],
     ],
 )
 def test_a_malformed_record_is_damage(record: list[Any]) -> None:
