@@ -15,6 +15,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from checkers.cycle_graph import cycle_graph
@@ -227,7 +228,8 @@ def _verdict_of(
 def _broken(name: str, error: Exception) -> Verdict:
     kind = type(error).__name__
     frames = traceback.extract_tb(error.__traceback__)
-    where = f"{frames[-1].name}, line {frames[-1].lineno}" if frames else ""
+    last = frames[-1] if frames else None
+    where = f"{Path(last.filename).name}, line {last.lineno}, in {last.name}" if last else ""
     return Verdict(
         checker=name,
         result="unknown",

@@ -45,6 +45,8 @@ def test_a_broken_checker_says_unknown(limit: type[Exception]) -> None:
     verdict = run_safely(broken, None)
     assert (verdict.result, verdict.checker) == ("unknown", "broken")
     assert limit.__name__ in verdict.summary and "so it goes" in verdict.summary
+    assert verdict.details["where"].startswith("test_verdict.py, line ")
+    assert verdict.details["where"].endswith(", in broken")
     assert Verdict.from_json(verdict.to_json()) == verdict
 
 
