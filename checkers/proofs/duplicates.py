@@ -1,10 +1,10 @@
 """Registers to which one value was written more than once, with a name for each write: then every read shows one write.
 
-A read that repeats what its transaction last wrote or read of the key shows the same. Else it shows the last write of
-the key by another transaction that did not fail, or the value with which the key began. If several of these have the
-value, the read is open: a proof of valid must say which of them it shows, a proof of invalid does without the read or
-holds for each of them. A value that none of these has is of a write that no read may show: of the first failed
-transaction, or else of the first that overwrote it, or else an own one.
+A read that repeats what its transaction last wrote or read of the key shows the same. Else it shows an earlier write of
+its own that has the value; else the last write of the key by another transaction that did not fail, or the value with
+which the key began. If several of these have the value, the read is open: a proof of valid must say which of them it
+shows, a proof of invalid does without the read or holds for each of them. A value that none of these has is of a write
+that no read may show: of the first failed transaction, or else of the first that overwrote it, or else an own one.
 """
 
 from __future__ import annotations
@@ -82,6 +82,11 @@ class Duplicates:
 
     def _sources(self, txn: Txn, number: int) -> list[Place | None]:
         _, key, value = txn.micros[number]
+        own = [
+            (event, at) for event, at in self.written[key, name_of(value)] if event == txn.id and at < number
+        ]
+        if own:  # it ties the read to no other transaction, so no other choice is of more models
+            return [own[-1]]
         sources: list[Place | None] = [None] if value is None else []
         for event, at in self.written[key, name_of(value)]:
             writer = self.known[event]

@@ -1,9 +1,10 @@
 """Registers in which a value was written to a key more than once: which of the writes each read may have shown.
 
-A read shows a write that its transaction made last, or that the read before it showed, if the value is the same. Else
-it shows the last write of the key by another transaction that did not fail, or the value with which the key began. If
-there are several of these, the read is a `Choice`. If none has the value, the read shows a write that no read may show:
-of a failed transaction (G1a), one that its transaction overwrote (G1b), or an own later one.
+A read shows a write that its transaction made last, or that the read before it showed, if the value is the same; else
+an earlier write of its own (read committed allows that); else the last write of the key by another transaction that did
+not fail, or the value with which the key began. If there are several of these, the read is a `Choice`. If none has the
+value, the read shows a write that no read may show: of a failed transaction (G1a), one that its transaction overwrote
+(G1b), or an own later one.
 
 A history is of a model if some choice for every such read makes it one of distinct values that is of the model
 (VeriStrong calls this a hyper-polygraph). `resolved` gives the history of distinct values.
@@ -60,7 +61,9 @@ class Candidates:
         for micro in self._reads():
             before = int(previous[micro])
             writes = self.groups[int(columns.key[micro]), int(columns.value[micro])]
-            versions = tuple(self._versions(micro, writes))
+            own = [write for write in writes if write < micro and owner[write] == owner[micro]]
+            # An own earlier write ties the read to no other transaction, so no other choice is of more models.
+            versions = (own[-1],) if own else tuple(self._versions(micro, writes))
             if before >= 0 and columns.value[before] == columns.value[micro]:
                 self.follows[micro] = before
                 writer[micro] = writer[before]

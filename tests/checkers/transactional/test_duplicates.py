@@ -63,6 +63,18 @@ ALLOWED: dict[str, tuple[str, tuple[Txn, ...]]] = {
         "strict-serializable",
         (ok(1, "wx1"), txn("info", 2, "wx1 wy1"), register(3, "rx1 ry")),
     ),
+    "a failed one wrote what the reader itself wrote on the way": (
+        "read-committed",
+        (txn("fail", 1, "wx2"), ok(2, "wx2 wx3 rx2")),
+    ),
+    "its session writes later what the reader itself wrote on the way": (
+        "strong-session-read-committed",
+        (ok(1, "wx2 wx3 rx2"), ok(1, "wx2")),
+    ),
+    "another one wrote what the reader itself wrote before a read of nothing": (
+        "cursor-stability",
+        (ok(1, "wx2 rx rx2"), ok(2, "wx2")),
+    ),
 }
 """By what is in them: a model, and a history of it."""
 
@@ -85,6 +97,11 @@ FORBIDDEN: dict[str, tuple[str, str, tuple[Txn, ...]]] = {
             ok(2, "wx1", 0, 9),
             *(ok(3 + each, f"rx1 wx{each + 2}", 0, 9) for each in range(3)),
         ),
+    ),
+    "an own write that is over, and a failed one": (
+        "read-atomic",
+        "internal",
+        (txn("fail", 1, "wx2"), ok(2, "wx2 wx3 rx2")),
     ),
     "all who wrote it failed": (
         "read-committed",
