@@ -19,7 +19,7 @@ class Lines:
 
     The record is divided into pieces of whole lines: `firsts` has the number of the first line of each, and of the one
     that would come next; `bases` where that begins in the record, in bytes. `offsets`: where each line begins in its
-    piece.
+    piece; the last entry is 0, for the line that would come next.
     """
 
     def __init__(self, record: Record, firsts: list[int], bases: list[int], offsets: Array) -> None:
@@ -37,6 +37,7 @@ class Lines:
         return numpy.array(self._bases)[pieces] + self._offsets[lines]
 
     def at(self, line: int) -> bytes:
+        """One line, without its newline."""
         begin, end = self._begin(line), self._begin(line + 1)
         return self._record.read(begin, end - begin).rstrip(b"\n")
 
@@ -44,5 +45,6 @@ class Lines:
         return self._bases[bisect_right(self._firsts, line) - 1] + int(self._offsets[line])
 
     def all(self) -> Iterator[bytes]:
+        """All lines in order, without their newlines; reads a piece at once."""
         for (first, begin), (following, end) in pairwise(zip(self._firsts, self._bases, strict=True)):
             yield from self._record.read(begin, end - begin).split(b"\n")[: following - first]

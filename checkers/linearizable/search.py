@@ -31,10 +31,10 @@ from checkers.linearizable.models import ILLEGAL, Action, Model, State
 
 Log = tuple[Any, int, int] | None  # (log before, call, event): what was linearized just before which return
 Pair = tuple[int, int, Log]  # owed, used: masks of pending calls
-PLAIN_STEP = (
-    20  # what a step of this search costs, in steps of the compiled one: both then take about the same time
-)
-LOOK_EVERY = 10_000  # steps of this search
+PLAIN_STEP = 20
+"""The cost of a step of this search, in steps of the compiled one: both then take about the same time."""
+LOOK_EVERY = 10_000
+"""Steps of this search."""
 
 
 @dataclass(frozen=True, slots=True)

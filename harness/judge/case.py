@@ -27,7 +27,7 @@ from harness.workloads.workload import Workload
 @dataclass(frozen=True)
 class Left:
     """The files of the nodes of a run. `logs`: None if nodes of this system keep none. `files`: all, for a system that
-    judges or draws them; None: not read. `effects`: of disks and links, where a simulator recorded them."""
+    judges or draws them; else none are read. `effects`: of disks and links, where a simulator recorded them."""
 
     logs: Sequence[NodeLog] | None = None
     files: NodeFiles | None = None

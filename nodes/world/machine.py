@@ -1,8 +1,8 @@
 """A virtual machine: one node with its disk, clock, timers and outbox, and the faults that can befall it.
 
-While a process is paused, everything that would reach it waits. When it goes on, either its timers or its
-input come first: a real event loop does one or the other, so chance decides here. The disk works beside the node
-(`nodes.world.disk_queue`).
+While a process is paused, everything that would reach it waits. When it goes on, its timers come first, or all
+comes in the order in which it would have reached the process: a real event loop does one or the other, so chance
+decides here. The disk works beside the node (`nodes.world.disk_queue`).
 """
 
 from __future__ import annotations

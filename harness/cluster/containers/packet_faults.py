@@ -1,7 +1,7 @@
 """Cut and loss act on the packets of a run: their observed effect, and whether fresh packets passed afterwards.
 
 A cut drops packets, so the kernels go on trying: after healing, bytes of an old connection may come after those of a
-new one, as in a real network. A cut took effect on a link if packets were dropped there for as long as a heartbeat.
+new one, as in a real network. A fault took effect if it lasted longer than a heartbeat, and dropped a packet.
 """
 
 from __future__ import annotations
