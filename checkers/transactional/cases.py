@@ -13,8 +13,8 @@ from typing import Any, Literal
 from checkers.limits import given
 from checkers.transactional.candidates import Choice
 
-STEPS = 300_000
-"""Micro-operations of all cases that are judged; some 10 s."""
+STEPS = 150_000
+"""Micro-operations of all cases that are judged; some 4 s."""
 ASSIGNED_MAX = 100_000
 """Choices that are made and taken back to find a case."""
 Result = Literal["proved", "refuted", "open"]

@@ -373,9 +373,9 @@ def _prove_others(prover: Prover, findings: _Findings, *, is_open: bool) -> Iter
         implied = {weaker for name in findings.proved for weaker in (name, *anomalies.weaker(name))}
         if model in implied or model in findings.out():
             continue
+        is_searched = anomalies.MODELS[model][0] in SEARCHED and not is_open
         searched_max = DUPLICATES_MAX if prover.known.choices else SEARCHED_MAX
-        is_searched = anomalies.MODELS[model][0] in SEARCHED or bool(prover.known.choices)
-        if len(prover.columns) > searched_max and not is_open and is_searched:
+        if len(prover.columns) > searched_max and (is_searched or prover.known.choices):
             continue
         attempt = prover.attempt(model, part)
         match attempt.result:
@@ -451,6 +451,9 @@ def _conclusion(
             return "unknown", f"{why} did not suffice to rule out {', '.join(undecided)}"
         if not prover.known.whole:
             return "unknown", "there are too many dependencies between writes whose order no read shows"
+        if candidates := prover.known.choices and prover.known.candidates:
+            reads = f"{len(candidates.choices):,} reads of values that several transactions wrote"
+            return "unknown", f"{why} did not suffice to try what {reads} show"
         return "unknown", f"{why} did not suffice to find an order, or that there is none"
     allowed = f"; it allows {', '.join(findings.witnesses)}, which was seen" if findings.witnesses else ""
     count = int((prover.known.committed == 1).sum())

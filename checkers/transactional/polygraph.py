@@ -21,6 +21,7 @@ A "none" names the transactions of its explanation. They have no order among the
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -44,10 +45,12 @@ ROUNDS = 10
 """At first all edges that follow are added at once, so many times; afterwards one by one."""
 STEPS_A_VERSION = 10
 """To look whether a read may show a version takes as long as so many edges."""
+STEPS_A_PAIR = 5
+"""The same to put in that a writer comes before another one."""
 STEPS_A_LOOK = 1_000
 """Between two looks at the clock, if there is a time limit."""
-STEPS = 8_000_000
-"""How many edges may be followed in all; some 10 s."""
+STEPS = 12_000_000
+"""How many edges may be followed in all; some 5 s."""
 
 Edge = tuple[int, int]
 
@@ -61,7 +64,7 @@ class _Why:
     choices: tuple[int, ...] = ()
 
     def also(self, txns: tuple[int, ...], paths: tuple[Edge, ...] = ()) -> _Why:
-        return replace(self, txns=(*self.txns, *txns), paths=(*self.paths, *paths))
+        return _Why((*self.txns, *txns), (*self.paths, *paths), self.choices)
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,6 +216,8 @@ class _Polygraph:
         self.opens = [_Open(txn, key, tuple(versions)) for txn, key, versions in problem.choices if part[txn]]
         shown = [*self.readers, *(version for each in self.opens for version in each.versions)]
         self.is_whole = all(version in self.maker or version >= self.null for version in shown)
+        self.ended, self.begun = [self.nodes] * self.nodes, [-1] * self.nodes
+        """By node, the event of its end, and the last event that it must come after."""
         known = self._known(problem, part)
         self.priority = self._priorities(problem)
         self.commits = {key: sum(1 << txn + self.commit for txn in own) for key, own in self.writers.items()}
@@ -255,11 +260,12 @@ class _Polygraph:
     def _in_time(self, problem: Problem) -> list[Edge]:
         """The edges of real time: each end of a node is a node too, between the ended one and all that begin later."""
         gate, closed = problem.gate.tolist(), problem.closed.tolist()
-        latest, edges = [-1] * (len(closed) + 1), []
+        latest, edges = [-1] * (len(closed) + 1), list[Edge]()
         end, before = len(problem.graph), -1
         for event, node in enumerate(closed):
             latest[event] = before
             if node >= 0:
+                self.ended[node] = end
                 edges.append((node, end))
                 if before >= 0:
                     edges.append((before, end))
@@ -268,6 +274,7 @@ class _Polygraph:
         for node in self.members:
             at = latest[min(gate[node], len(closed))] if gate[node] >= 0 else -1
             if at >= 0:
+                self.begun[node] = at
                 edges.append((at, node))
         return edges
 
@@ -308,6 +315,7 @@ class _Polygraph:
         for number in range(len(self.opens)):
             self._narrow(number)
         self._conclude()
+        self.undo.clear()
 
     def _spread(self) -> None:
         """Find the past of all nodes anew. Raises _Cycle."""
@@ -370,6 +378,7 @@ class _Polygraph:
             node = next(iter(self.changed))
             del self.changed[node]
             self._look(node)
+            self._step(len(self.looks[node]) + len(self.watch[node]))
             for number in self.watch[node]:
                 self._narrow(number)
 
@@ -392,14 +401,20 @@ class _Polygraph:
         """These writers come before `txn`, because a path leads from them (`at` behind their numbers) to `node`."""
         name = (key, txn)
         seen = self.seen.get(name, 0)
-        self.undo.append((name, seen))
+        # Masks are long, and nothing is taken back from before the first choice.
+        keeps = self.at_once is None
+        if keeps:
+            self.undo.append((name, seen))
         self.seen[name] = seen | others
-        for other in bits(others & ~seen):
+        new, own = others & ~seen, 1 << txn + self.commit
+        self._step(STEPS_A_PAIR * new.bit_count())
+        for other in bits(new):
             self._order(key, other, txn, _Why((other, txn, node % self.count), ((other + at, node),)))
             if self.opens:
                 later = self.seen.get((key, ~other), 0)
-                self.undo.append(((key, ~other), later))
-                self.seen[key, ~other] = later | 1 << txn + self.commit
+                if keeps:
+                    self.undo.append(((key, ~other), later))
+                self.seen[key, ~other] = later | own
 
     def _order(self, key: int, one: int, other: int, why: _Why) -> None:
         """The edges that follow if `one` writes the key before `other` does."""
@@ -416,10 +431,10 @@ class _Polygraph:
         read = self.opens[number]
         if read.shown is not None:
             return
-        self._step(STEPS_A_VERSION * len(read.versions))
         reasons: list[_Why] = []
         left: list[int] = []
         for version in read.versions:
+            self._step(STEPS_A_VERSION)
             reason = self._why_out(read, version)
             if reason is not None:
                 reasons.append(reason)
@@ -460,6 +475,7 @@ class _Polygraph:
         """The edges that follow if the read shows the version. Raises _Cycle."""
         read = self.opens[number]
         node, writers = read.node, self.writers.get(read.key, {})
+        self._step(len(writers))
         read.shown = version
         if version >= self.null:
             self.undo.append(partial(self._unshow, read))
@@ -475,7 +491,8 @@ class _Polygraph:
         self._add(maker + self.commit, node, why)
         for txn in writers:
             target = txn + self.commit
-            if txn != maker and target != node and self.past[target] >> maker + self.commit & 1:
+            past = self.past[target]
+            if txn != maker and target != node and past >> maker + self.commit & 1 and not past >> node & 1:
                 self._add(node, target, why.also((txn,), ((maker + self.commit, target),)))
 
     def _unshow(self, read: _Open) -> None:
@@ -497,18 +514,17 @@ class _Polygraph:
 
     def _misread(self, place: Sequence[int]) -> Iterator[int]:
         """The open reads that would show something else in this order."""
+        lines = {
+            key: sorted((place[txn + self.commit], version) for txn, version in writers.items())
+            for key, writers in self.writers.items()
+        }
         for number, read in enumerate(self.opens):
-            if read.shown is None and self._nearest(read, place) not in read.versions:
-                yield number
-
-    def _nearest(self, read: _Open, place: Sequence[int]) -> int:
-        """The version that the read would show in this order."""
-        before = [
-            (place[txn + self.commit], version)
-            for txn, version in self.writers.get(read.key, {}).items()
-            if place[txn + self.commit] < place[read.node]
-        ]
-        return max(before)[1] if before else self.null + read.key
+            if read.shown is None:
+                line = lines.get(read.key, [])
+                before = bisect_left(line, (place[read.node], -1))
+                nearest = line[before - 1][1] if before else self.null + read.key
+                if nearest not in read.versions:
+                    yield number
 
     # ---- explanations
 
@@ -538,25 +554,57 @@ class _Polygraph:
         return _Conflict(frozenset(txns), frozenset(choices))
 
     def _path(self, source: int, target: int, number: int) -> list[int]:
-        """A shortest path of edges below a number."""
-        came: dict[int, int] = {target: -1}
-        layer = [target]
-        while source not in came:
+        """The edges below a number of a short path, but for those between events; looked for from both of its ends.
+
+        It passes events once: what follows from a node that began behind an event ends behind it.
+        """
+        for edge in self.before[target]:
+            if self.edges[edge][0] == source and edge < number:
+                return [edge]
+        came: tuple[dict[int, int], dict[int, int]] = ({source: -1}, {target: -1})
+        layers = [[source], [target]]
+        first, last = source, target
+        near, bit = self.past[target], 1 << source
+        while self.ended[first] > self.begun[last]:
+            backwards = not layers[0] or 0 < len(layers[1]) < len(layers[0])
             further: list[int] = []
-            for node in layer:
-                for edge in self.before[node]:
-                    earlier = self.edges[edge][0]
-                    near = earlier == source or self.past[earlier] >> source & 1
-                    if edge < number and near and earlier not in came:
-                        came[earlier] = edge
-                        further.append(earlier)
-            assert further, "the path was there when the edge was added"
-            layer = further
+            scanned = 1
+            for node in layers[backwards]:
+                for edge in self.before[node] if backwards else self.after[node]:
+                    if edge >= number:
+                        break
+                    scanned += 1
+                    earlier, later, _ = self.edges[edge]
+                    other = earlier if backwards else later
+                    if other in came[backwards] or other >= self._last:
+                        continue
+                    if other in came[not backwards]:
+                        came[backwards][other] = edge
+                        return self._walked(came, other, other)
+                    if self.past[other] & bit if backwards else near >> other & 1:
+                        came[backwards][other] = edge
+                        further.append(other)
+            self._step(scanned)
+            layers[backwards] = further
+            assert layers[0] or layers[1], "the path was there when the edge was added"
+            if backwards:
+                last = max(last, *further, key=self.begun.__getitem__) if further else last
+            else:
+                first = min(first, *further, key=self.ended.__getitem__) if further else first
+        return self._walked(came, first, last)
+
+    def _walked(self, came: tuple[dict[int, int], dict[int, int]], first: int, last: int) -> list[int]:
+        """The edges by which a search came to the first from the source, and to the last from the target."""
         walk = []
-        node = source
-        while node != target:
-            walk.append(came[node])
-            node = self.edges[came[node]][1]
+        if first != last:
+            walk += [edge for edge in self.after[first] if self.edges[edge][1] == self.ended[first]]
+            walk += [edge for edge in self.before[last] if self.edges[edge][0] == self.begun[last]]
+        while came[0][first] >= 0:
+            walk.append(came[0][first])
+            first = self.edges[walk[-1]][0]
+        while came[1][last] >= 0:
+            walk.append(came[1][last])
+            last = self.edges[walk[-1]][1]
         return walk
 
     # ---- choosing
@@ -572,6 +620,7 @@ class _Polygraph:
                 place[node] = at
             misplaced = list(self._misplaced(place))
             misread = list(self._misread(place))
+            self._step(len(self.looks) + len(self.opens))
             if not misplaced and not misread:
                 taking_part = set(self.members)
                 return [node for node in order if node < self._last and node in taking_part]

@@ -102,6 +102,8 @@ class Attempt:
     result: Result
     proof: Proof | None = None
     core: frozenset[int] = frozenset()
+    steps: int = 0
+    """Of the last search by `polygraph`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -220,20 +222,23 @@ class Prover:
             attempt = self._in_real_time_or(stronger, order, part)
             if attempt.proof is not None:
                 return attempt
+        left = max(0.0, 1 - attempt.steps / max(1, polygraph.limit_of(part)))
         result, found, proof = cases.choose(
             candidates.open_to(so_far=base in (MONOTONIC, SO_FAR)),
             shown,
             lambda chosen: self._tried(chosen, model, part),
-            cases.limit_of(part) // (len(self.columns.f) + 1),
+            int(left * cases.limit_of(part)) // (len(self.columns.f) + 1),
         )
         return Attempt(result, None if proof is None else replace(proof, shown=found))
 
     def _in_real_time_or(self, base: str, order: int, part: int) -> Attempt:
         """As `executed`; first within real time, as most stores work, where that leaves fewer choices."""
         if order < 2 and self.known.time.has_real_time:
-            attempt = self.executed(base, 2, GUIDED_PART * part)
-            if attempt.proof is not None:
-                return attempt
+            guided = self.executed(base, 2, GUIDED_PART * part)
+            if guided.proof is not None:
+                return guided
+            attempt = self.executed(base, order, part if guided.result == "refuted" else GUIDED_PART * part)
+            return replace(attempt, steps=guided.steps + attempt.steps)
         return self.executed(base, order, part)
 
     def _tried(self, chosen: Shown, model: str, part: int) -> tuple[Result, Proof | None]:
@@ -291,10 +296,12 @@ class Prover:
             return Attempt("proved", proof)
         if not known.whole:  # what is promised of keys may say too much to look at
             return Attempt("open")
-        ordering = self._searched(self._problem(known, limits, base), order, part)
+        problem = self._problem(known, limits, base)
+        ordering = self._searched(problem, order, part)
         if ordering.order is not None:
             return Attempt("proved", self._complete(Proof(kind=kind, order=ordering.order)))
-        return Attempt("refuted" if ordering.result == "none" else "open", core=ordering.core)
+        result: Result = "refuted" if ordering.result == "none" else "open"
+        return Attempt(result, core=ordering.core, steps=ordering.steps if problem.choices else 0)
 
     def _searched(self, problem: execution.Problem, order: int, part: int) -> execution.Ordering:
         """Search by `execution` with a part of its budget, then by `polygraph`, then by `execution` with all of it."""
