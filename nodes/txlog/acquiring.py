@@ -46,7 +46,8 @@ class Acquiring:
         """Ask for the updates that are neither here nor on their way."""
         on_the_way = {name for names in self._asked.values() for name in names}
         batches: dict[str, list[str]] = {}
-        for name in self._lacking():
+        # Seldom tried ones first: those that no reachable master has must not keep the others from being asked for.
+        for name in sorted(self._lacking(), key=lambda name: self._tries.get(name, 0)):
             if name not in on_the_way:
                 batches.setdefault(self._source(name), []).append(name)
         for peer, names in batches.items():

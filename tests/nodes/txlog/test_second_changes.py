@@ -195,13 +195,16 @@ def test_a_master_that_is_asked_for_updates_gets_them_for_one_that_does_not_hear
     assert acquiring._lacking() == []
 
 
+@pytest.mark.parametrize("count", [1, pytest.param(80, id="more than requests ask for")])
 @pytest.mark.parametrize("strategy", STRATEGIES)
-def test_a_part_does_not_wait_for_updates_that_a_missing_master_has(strategy: str) -> None:
-    """If it failed, a transaction that a part knows by name alone would stop all of its rounds."""
+def test_a_part_does_not_wait_for_updates_that_a_missing_master_has(strategy: str, count: int) -> None:
+    """If it failed, transactions that a part knows by name alone would stop all of its rounds, or all its requests."""
     driver = met(strategy, FOUR[:3], 600)
+    assert driver.hosts["n1"].node.journal._site.configuration.batch < 40, "two requests ask for all"
     driver.drain()
     driver.cut = {("n1", "n3"), ("n2", "n3")}  # n3 is asked for nothing
-    driver.submit("n3")
+    for _ in range(count):
+        driver.submit("n3")
     driver.pass_ms(200)
     driver.separate("n3")
     driver.pass_ms(1_500)
