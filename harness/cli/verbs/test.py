@@ -80,11 +80,11 @@ SPREAD: Any = {"workers": 4, "by_file": False}
 WAITING: Any = {"workers": 3, "waits": True}
 REAL_NEEDS = ("tarantool", "faketime", "sshd", "fuse")
 SUITES = (
-    Suite(DEFAULT, 3.5, "every rule once; needs nothing but this checkout; kernels run uncompiled", **SPREAD),
+    Suite(DEFAULT, 4, "every rule once; needs nothing but this checkout; kernels run uncompiled", **SPREAD),
     Suite(CHECKED, 1, "lint, format, types, import contracts, speed"),
     Suite(
         LONG,
-        7,
+        9,
         "whole runs, seeded bugs, clusters; checkers with machine code, more examples",
         waits=True,
         **SPREAD,

@@ -240,7 +240,9 @@ def test_a_circle_that_rests_on_an_open_read_is_refused() -> None:
     assert not verify_isolation.check(more, half, Terms(model=SERIAL)).holds
 
 
-@pytest.mark.parametrize("count", [150, pytest.param(1_500, marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    "count", [150, pytest.param(500, marks=pytest.mark.long), pytest.param(5_000, marks=pytest.mark.nightly)]
+)
 @pytest.mark.parametrize("with_start", [False, True])
 def test_every_verdict_is_that_of_the_definition_and_has_its_proof(count: int, *, with_start: bool) -> None:
     """If this fails, a verdict on duplicated values is wrong, or its proof is refused, at some model."""

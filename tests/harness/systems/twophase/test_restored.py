@@ -59,7 +59,7 @@ def test_second_clusters_of_a_correct_store_hold(
     assert begun == sorted(each["cut"] for each in cuts if not each["summary"].startswith("refused"))
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_twenty_cuts_under_load_are_restored() -> None:
     """If it failed, cuts that were never restored would pass for ones that can be."""
     tried = try_seed(restoring(faults=("none",), restores=20, cut_every_s=0.4, time_limit_s=10))

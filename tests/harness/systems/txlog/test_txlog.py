@@ -299,7 +299,12 @@ def test_an_answer_is_what_it_says(asked: Any, reply: Any, outcome: Any) -> None
 
 
 @pytest.mark.parametrize(
-    "seed", [10, *(pytest.param(seed, marks=pytest.mark.long) for seed in (5, 8, 9, 11))]
+    "seed",
+    [
+        10,
+        *(pytest.param(seed, marks=pytest.mark.long) for seed in (5, 8)),
+        *(pytest.param(seed, marks=pytest.mark.nightly) for seed in (9, 11)),
+    ],
 )
 def test_work_goes_on_in_a_drawn_network_without_a_hub(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """If it failed, masters that reach each other over others would stand still, or leave each other out."""
@@ -329,7 +334,14 @@ def test_work_goes_on_in_a_drawn_network_without_a_hub(seed: int, monkeypatch: p
     assert verdict["outcome"] == "valid" and not verdict["evidence"]["rare_turns"][SPLIT]
 
 
-@pytest.mark.parametrize("seed", [4, *(pytest.param(seed, marks=pytest.mark.long) for seed in (1, 2, 3, 5))])
+@pytest.mark.parametrize(
+    "seed",
+    [
+        4,
+        pytest.param(5, marks=pytest.mark.long),
+        *(pytest.param(seed, marks=pytest.mark.nightly) for seed in (1, 2, 3)),
+    ],
+)
 def test_a_connected_majority_goes_on_after_a_second_change(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
