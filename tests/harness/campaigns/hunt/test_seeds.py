@@ -51,7 +51,7 @@ def test_a_short_run_without_a_bug_is_left_in_peace() -> None:
     assert one.ok >= 200 and one.kinds_in_effect >= 2
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_a_store_without_a_bug_is_left_in_peace() -> None:
     """If it failed, a run of the usual length would end in an alarm, or without evidence."""
     found = tried(DEFAULT, range(2))

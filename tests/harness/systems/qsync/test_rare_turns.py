@@ -69,7 +69,7 @@ def _with_changes() -> Iterator[Tried]:
         yield try_seed(plan, has_drawn_faults=True)
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_each_kind_of_change_comes_about() -> None:
     """Broken, a kind of change is drawn and counted that no run ever makes."""
     assert unreached({*KINDS, rare.CHANGED_BUSY, rare.CHANGED_IN_READ}, _with_changes()) == set()
