@@ -158,6 +158,10 @@ def _queued(put: str, take: str, share: float = 0.5) -> Callable[[Random, int], 
     return lambda chance, number: (put, number) if chance.random() < share else (take, None)
 
 
+def _counted(chance: Random, number: int) -> tuple[str, Any]:
+    return ("add", chance.randrange(2**31)) if chance.random() < 0.7 else ("read", None)
+
+
 def _keyed(chance: Random, number: int) -> tuple[str, Any]:
     key, f = f"k{chance.randrange(8)}", chance.choice(("read", "write", "cas"))
     argument = {
@@ -219,7 +223,7 @@ SHAPES: dict[str, Shape] = {
         _model("counter"),
         lambda: [0],
         _counter,
-        lambda chance, number: ("add", chance.randrange(2**31)) if chance.random() < 0.7 else ("read", None),
+        _counted,
         "read",
         clients=22,
     ),
@@ -228,7 +232,7 @@ SHAPES: dict[str, Shape] = {
         _model("counter"),
         lambda: [0],
         _counter,
-        lambda chance, number: ("add", chance.randrange(2**31)) if chance.random() < 0.7 else ("read", None),
+        _counted,
         "read",
         crashes=0.02,
     ),

@@ -19,7 +19,7 @@ class WrongUse(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """What `--help` lists. `epoch_ns`: the zero of the log's times, on this machine's monotonic clock."""
+    """The options that `--help` lists. `epoch_ns`: the zero of the log's times, on this machine's monotonic clock."""
 
     system: str
     config: str

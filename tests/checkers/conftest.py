@@ -67,4 +67,4 @@ def _judge_cuts() -> None:
 
 
 PARTS = {"linearizable": _search_registers, "transactional": _search_transactions, "cuts": _judge_cuts}
-"""What has kernels of its own → what uses each of them once."""
+"""The families with kernels of their own → a function that uses each kernel once."""

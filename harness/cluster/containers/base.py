@@ -102,7 +102,7 @@ def _unpack(packages: list[Path], root: Path) -> None:
 
 
 def _run(command: list[str], folder: Path, output: BinaryIO | int = subprocess.PIPE) -> str:
-    """What the command says, unless its `output` goes to a file. Raises ClusterError."""
+    """The output of the command; "" if that goes to the file `output`. Raises ClusterError."""
     how: dict[str, Any] = {"stdout": output, "stderr": subprocess.PIPE, "text": True, "env": _ENVIRONMENT}
     try:
         done = subprocess.run(command, cwd=folder, timeout=_WITHIN_S, check=False, **how)

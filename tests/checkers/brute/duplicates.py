@@ -20,7 +20,7 @@ from tests.checkers.brute.histories import Line, history_of
 CASES_MAX = 300
 """Histories with more cases are left out."""
 FIRST = 0
-"""What keys hold before any write, where that is a value which may be written again."""
+"""The value of keys before any write, where that value may be written again."""
 
 
 def drawn(seed: int, *, with_start: bool = False) -> list[Line]:

@@ -1,4 +1,4 @@
-"""What the tests of runs in containers share."""
+"""Helpers of the tests of runs in containers."""
 
 from __future__ import annotations
 

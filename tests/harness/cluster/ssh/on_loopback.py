@@ -1,4 +1,4 @@
-"""What the tests of runs on an sshd of this machine share."""
+"""Helpers of the tests of runs on an sshd of this machine."""
 
 from __future__ import annotations
 
