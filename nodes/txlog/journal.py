@@ -15,7 +15,7 @@ same records again. A message that follows a record leaves when that record is o
 | `["caught-up", index, refs, from]` | a forerunner's difference |
 | `["executed", index, id, hash]` | the state has `index` transactions, before "executed" is answered |
 | `["split", missing, backup]` | masters are left out; `backup`: a state, or None if there is one or none is taken |
-| `["rejoined"]` | all masters take part again (strategy `none`) |
+| `["rejoined", joins]` | masters that were left out take part again (strategy `none`) |
 | `["recovering", epoch, backup]` | queues and counter are frozen: they are this master's digest of the epoch |
 | `["thawed"]` | a master is away whose digest lacks: queues and counter go on; the digest stays as it was |
 | `["recovered", epoch, common, winner, votes, refs, queue, counter, last, digests]` | the next epoch begins |
@@ -113,6 +113,8 @@ class Journal:
         """The executed transactions differ from the synchronised ones: first the backup must be restored."""
         self.missing: tuple[str, ...] = ()
         self.epoch = 0
+        self.joins = 0
+        """How often parts have joined without a recovery. What was posted before does not count."""
         self.is_recovering = False
         """Queues and counter are frozen."""
         self.frozen: Digest | None = None
@@ -162,18 +164,17 @@ class Journal:
         """The incoming transactions that a round may add.
 
         In a split, a transaction of a missing master can come too late: it sorts before entries that are synchronised
-        already, and waits for the recovery. So does one whose updates are not here: perhaps no master of the part has
-        them (without a strategy the part waits for them).
+        already, and waits until that master is back. So does one whose updates are not here: perhaps no master of the
+        part has them.
         """
         if not self.missing:
             return self.queue
         key = self._site.decisions.sort_key
         last = key(self.synced[-1]) if self.synced else ()
-        unsure = () if self.strategy == "none" else self.missing
         return [
             ref
             for ref in self.queue
-            if key(ref) > last and (ref.origin not in unsure or self.is_acquired(ref))
+            if key(ref) > last and (ref.origin not in self.missing or self.is_acquired(ref))
         ]
 
     def is_acquired(self, ref: Ref) -> bool:
@@ -264,8 +265,8 @@ class Journal:
             case ["split", missing, backup]:
                 self.missing = tuple(missing)
                 self._back_up(backup)
-            case ["rejoined"]:
-                self.missing = ()
+            case ["rejoined", joins]:
+                self.joins, self.missing, self.last = joins, (), dict.fromkeys(self.last, 0)
             case ["recovering", epoch, backup]:
                 self.is_recovering, self.digests = True, []
                 self._back_up(backup)

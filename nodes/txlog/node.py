@@ -184,7 +184,7 @@ class TxLog:
             return
         if not self.splits.take(peer, post):
             if not self.rounds.take(peer, post):
-                self.splits.diverged()
+                self.splits.diverged(peer)
             self._wake()
 
     def _why_no_submissions(self) -> str:

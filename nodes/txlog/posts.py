@@ -1,11 +1,12 @@
 """A POST: the report of a master to all others in every round.
 
-`["post", 0, epoch, base, index, checksum, counter, queue, strategy, missing, suspects, recovering, digests, apart,
-number, unheard, difference]`
+`["post", 0, epoch, joins, base, index, checksum, counter, queue, strategy, missing, suspects, recovering, digests,
+apart, number, unheard, difference]`
 
 | field | |
 |---|---|
 | epoch | how many recoveries are over |
+| joins | how often parts have joined without a recovery (strategy `none`) |
 | base, index, checksum | the id of the last synchronised transaction; their number; the checksum of all of them |
 | counter | the own timestamp counter |
 | queue | the transactions of the incoming queue whose updates the master has |
@@ -29,6 +30,7 @@ from nodes.txlog.refs import Ref, lists_of, refs_of
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Post:
     epoch: int
+    joins: int
     base: str
     index: int
     checksum: int
@@ -49,6 +51,7 @@ class Post:
             "post",
             0,
             self.epoch,
+            self.joins,
             self.base,
             self.index,
             self.checksum,
@@ -67,10 +70,11 @@ class Post:
 
     @classmethod
     def from_fields(cls, fields: list[Any]) -> Post:
-        epoch, base, index, checksum, counter, queue, strategy, missing, suspects, *rest = fields
-        is_recovering, digests, apart, number, unheard, difference = rest
+        epoch, joins, base, index, checksum, counter, queue, strategy, missing, *rest = fields
+        suspects, is_recovering, digests, apart, number, unheard, difference = rest
         return cls(
             epoch=epoch,
+            joins=joins,
             base=base,
             index=index,
             checksum=checksum,

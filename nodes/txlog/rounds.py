@@ -53,7 +53,7 @@ class Rounds:
         self._pace_of = pace_of
         self._unheard = unheard
         self.newest: dict[str, Post] = {}
-        """Peer → its last POST of this epoch."""
+        """Peer → its last POST of this epoch, since parts last joined."""
         self.heard_ns: dict[str, int] = {}
         """Peer → when its last POST came, straight or over others."""
         self.common: dict[str, int] = {}
@@ -85,6 +85,7 @@ class Rounds:
         self._number += 1
         message = Post(
             epoch=journal.epoch,
+            joins=journal.joins,
             base=journal.base,
             index=len(journal.synced),
             checksum=journal.checksum,
@@ -140,7 +141,7 @@ class Rounds:
     # ---- COLLECT and MERGE
 
     def take(self, peer: str, post: Post) -> bool:
-        """Take a POST of this epoch. False if neither queue is a prefix of the other: the cluster was split."""
+        """Take a POST of this epoch and join. False if neither queue is a prefix of the other: the cluster split."""
         self.newest[peer] = post
         is_in_own = self.is_in_own(post)
         self._merge(peer, post, is_in_own)
@@ -149,7 +150,7 @@ class Rounds:
                 self.common[peer] = max(post.index, self.common.get(peer, 0))
             self._help(peer, post)
         if post.difference:
-            self.take_difference(peer, post.epoch, post.missing, *post.difference)
+            self.take_difference(peer, post.epoch, post.joins, post.missing, *post.difference)
         if self.has_own_base(post):
             self._current[peer] = post
             self._fresh.add(peer)
@@ -178,7 +179,7 @@ class Rounds:
         is_merged = decisions.is_merged(post.base == journal.base)
         fresh = [ref for ref in post.queue if is_merged and not journal.is_known(ref.id)]
         counter = decisions.counter_on_receipt(journal.counter, post.counter)
-        last = post.counter if is_in_own else None
+        last = post.counter if is_in_own and post.missing == journal.missing else None
         is_newer = last is not None and last > journal.last.get(peer, 0)
         if fresh or counter != journal.counter or is_newer:
             journal.write(["heard", peer, counter, last, lists_of(fresh)])
@@ -207,7 +208,9 @@ class Rounds:
             peer: self._current[peer] for peer in peers if peer in self._fresh and self._takes_part(peer)
         }
         missing = [peer for peer in peers if peer not in posters]
-        has_added = not (missing and self._needs_all()) and self._add(posters, missing)
+        # In a split only full rounds add: no counter bounds the transactions of the masters that are left out, and one
+        # master of a part may know such a transaction before the others do.
+        has_added = not (missing and journal.missing) and self._add(posters, missing)
         if missing and journal.waiting():
             self._site.sometimes[TIME_OUT_ROUND if has_added else EMPTY_ROUND] += 1
         self._next_round()
@@ -217,13 +220,7 @@ class Rounds:
         yet may hear a missing one again, and add its transactions.
         """
         post, journal = self._current.get(peer), self._journal
-        return post is not None and (journal.strategy == "none" or post.missing == journal.missing)
-
-    def _needs_all(self) -> bool:
-        """Whether only full rounds add, as in a split: no counter bounds the transactions of the missing masters, and
-        one master of a part may know such a transaction before the others do. Without a strategy logs may differ then.
-        """
-        return bool(self._journal.missing) and self._journal.strategy != "none"
+        return post is not None and post.missing == journal.missing
 
     def _peers(self) -> list[str]:
         """The masters that take part, without this one."""
@@ -263,11 +260,15 @@ class Rounds:
         self._grown()
 
     def restart(self, common: int) -> None:
-        """Begin anew after a recovery: earlier POSTs do not count."""
+        """Begin anew after a recovery."""
+        self.common = dict.fromkeys(self._journal.peers, common)
+        self.forget_posts()
+
+    def forget_posts(self) -> None:
+        """Earlier POSTs do not count."""
         self.newest.clear()
         self._lagged.clear()
         self._behind = None
-        self.common = dict.fromkeys(self._journal.peers, common)
         self._moved()
 
     # ---- masters that lag
@@ -287,7 +288,7 @@ class Rounds:
             if self._site.name in post.unheard:
                 self._behind = post
             else:
-                fields = [journal.epoch, list(journal.missing), *self._difference(post)]
+                fields = [journal.epoch, journal.joins, list(journal.missing), *self._difference(post)]
                 self._links.send(peer, ROUNDS, ["difference", 0, *fields])
 
     def _difference(self, post: Post) -> tuple[Any, ...]:
@@ -301,20 +302,21 @@ class Rounds:
         self,
         peer: str,
         epoch: int,
+        joins: int,
         missing: Sequence[str],
         base: str,
         index: int,
         checksum: int,
         rows: list[Any],
     ) -> None:
-        """Take the difference of a forerunner in the same part of the cluster; with strategy `none`, of any forerunner.
+        """Take the difference of a forerunner in the same part of the cluster.
 
         `missing` are the masters that the forerunner had left out when it sent the difference: its last POST may be
         older, because a lost link loses POSTs.
         """
         journal = self._journal
-        is_same_part = journal.strategy == "none" or tuple(missing) == journal.missing
-        if epoch != journal.epoch or journal.is_recovering or not is_same_part:
+        is_same_part = (epoch, joins, tuple(missing)) == (journal.epoch, journal.joins, journal.missing)
+        if journal.is_recovering or not is_same_part:
             return
         is_prefix = index == len(journal.synced) and journal.begins_with(base, index, checksum)
         if not self._site.decisions.may_append(is_prefix):

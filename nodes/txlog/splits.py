@@ -3,12 +3,13 @@
     normal ──▶ suspect ──▶ split ──▶ recovering ──▶ normal, in the next epoch
                              │  ▲         └─▶ as before, and recovering later: a master is away again
                              │  └─────────────┘
-                             └─────────────────────▶ normal (strategy `none`)
+                             └─────────────────────▶ normal, the next join (strategy `none`)
 
 A master *suspects* the silent ones after `split_ns` without progress, and its POSTs name them. A master whose POSTs are
 refused is not silent (`settings.py`). A master that leaves this one out counts as silent. So does one that stays frozen
-when this one does not. A part of the cluster splits off when all its masters suspect the same ones. With `simple` and
-`smart` each then takes a backup: the state at the last executed index that all peers surely have.
+when this one does not, or does not join when this one has. A part of the cluster splits off when all its masters
+suspect the same ones. With `simple` and `smart` each then takes a backup: the state at the last executed index that all
+peers surely have.
 
 When a split master hears all masters again, it freezes its queues and its counter (its *digest*), and its POSTs make
 all other masters do the same. Digests are passed on until every master has all of them. A master that has finished
@@ -17,6 +18,11 @@ keeps all digests, on disk, for those that have not.
 A master whose digest lacks may be away again. After `split_ns` without a new digest the others then *thaw*: they go on
 as before, and their digests stay as they were. When the recovery is over, the work since then counts as new: a master's
 own transactions get fresh timestamps, and the masters that made the others bring them. docs/decisions/0046 says why.
+
+With the strategy `none` nobody goes back. A split master that hears all masters again, and whose queue begins with
+those of the masters that it has left out, *joins*: all masters count again but those whose queues contradict its own.
+Its POSTs have the number of the join, and make all other masters join, too. No POST from before counts then.
+docs/decisions/0049 says why.
 """
 
 from __future__ import annotations
@@ -80,8 +86,8 @@ class Splits:
         self._digest_ns = 0
         """When the last digest came."""
         self._sent_ns: dict[tuple[str, str], int] = {}
-        self._frozen_ns: dict[str, int] = {}
-        """Peer → since when it has posted that its queues are frozen, while the own ones are not."""
+        self._behind_ns: dict[str, int] = {}
+        """Peer → since when its POSTs have not counted: it is frozen and this one is not, or it has not joined yet."""
 
     def begin(self) -> None:
         """Begin after a start."""
@@ -113,8 +119,8 @@ class Splits:
             for peer in journal.peers
             if now_ns - heard_ns.get(peer, self._began_ns) > max(split_ns, 2 * pace_ns(peer))
         ]
-        frozen = [peer for peer, since_ns in self._frozen_ns.items() if now_ns - since_ns > 2 * split_ns]
-        return tuple(sorted({*journal.missing, *silent, *frozen, *self._leave_me_out()}))
+        behind = [peer for peer, since_ns in self._behind_ns.items() if now_ns - since_ns > 2 * split_ns]
+        return tuple(sorted({*journal.missing, *silent, *behind, *self._leave_me_out()}))
 
     def _leave_me_out(self) -> list[str]:
         """The masters that are heard, and go on without this one: a round will wait for them for ever."""
@@ -132,17 +138,18 @@ class Splits:
     # ---- events
 
     def look(self) -> None:
-        """Split or recover if that is due; called once a round."""
+        """Split, recover or join if that is due; called once a round."""
         journal, rounds = self._journal, self._rounds
         if journal.awaits_digests:
             self._finish_if_all()
         if journal.is_recovering:
             return self._thaw_if_stalled()
-        is_due = bool(journal.missing or self._has_diverged) and not journal.awaits_digests
-        if is_due and all(map(self._is_back, journal.peers)):
-            if journal.strategy != "none":
+        is_joining = journal.strategy == "none"
+        is_apart = bool(journal.missing or self._has_diverged or (is_joining and self._leave_me_out()))
+        if is_apart and not journal.awaits_digests and all(map(self._is_back, journal.peers)):
+            if not is_joining:
                 return self._recover()
-            self._rejoin_those_alike()
+            self._join_those_alike()
         suspects = self.suspects()
         peers = [peer for peer in journal.peers if peer not in suspects]
         is_agreed = all(peer in rounds.newest and rounds.newest[peer].suspects == suspects for peer in peers)
@@ -164,24 +171,33 @@ class Splits:
     def take(self, peer: str, post: Post) -> bool:
         """Take a POST; True if it only reports the peer's progress in a recovery."""
         journal = self._journal
+        if post.joins > journal.joins:
+            self._join(post.joins)
         if post.digests:
             if post.epoch == journal.epoch and not journal.awaits_digests:
                 self._recover()
             self._send_digests(peer, post)
-        if post.epoch == journal.epoch and post.is_recovering and not journal.is_recovering:
-            self._frozen_ns.setdefault(peer, self._site.now.monotonic_ns)
+        is_frozen = post.epoch == journal.epoch and post.is_recovering and not journal.is_recovering
+        if is_frozen or post.joins < journal.joins:
+            self._behind_ns.setdefault(peer, self._site.now.monotonic_ns)
         else:
-            self._frozen_ns.pop(peer, None)
-        if post.epoch != journal.epoch or post.is_recovering or journal.is_recovering:
+            self._behind_ns.pop(peer, None)
+        is_of_now = (post.epoch, post.joins) == (journal.epoch, journal.joins)
+        if not is_of_now or post.is_recovering or journal.is_recovering:
             return True
-        is_of_us = self._site.name not in post.missing
-        if journal.strategy != "none" and is_of_us and not set(post.missing) <= set(journal.missing):
+        is_of_us = self._site.name not in post.missing and peer not in journal.missing
+        if is_of_us and not set(post.missing) <= set(journal.missing):
             self._split(tuple(sorted({*journal.missing, *post.missing})))
         return False
 
-    def diverged(self) -> None:
-        """A peer's queue and the own one contradict each other."""
-        self._has_diverged = True
+    def diverged(self, peer: str) -> None:
+        """A peer's queue and the own one contradict each other; without a strategy they always will."""
+        journal = self._journal
+        if journal.strategy != "none":
+            self._has_diverged = True
+        elif peer not in journal.missing:
+            self._site.sometimes[APART] += 1
+            self._split(tuple(sorted({*journal.missing, peer})))
 
     # ---- splits
 
@@ -201,23 +217,30 @@ class Splits:
         surely = min((self._rounds.common.get(peer, 0) for peer in journal.peers), default=journal.executed)
         return journal.state_at(min(surely, journal.executed)).to_list()
 
-    def _rejoin_those_alike(self) -> None:
-        """Without a strategy, only masters whose queues do not contradict each other take part again.
+    # ---- joins
 
-        A POST from before the split may hide the contradiction for a while: then those masters are left out once more.
-        Masters of the own part are left out, too, if they come from a different part.
+    def _join_those_alike(self) -> None:
+        """Without a strategy, join all masters again whose queues do not contradict the own one.
+
+        The master with the longest queue begins: the others cannot tell a longer queue from one that contradicts their
+        own. A POST from before the split may hide a contradiction: then that master is left out once more.
         """
-        journal, newest = self._journal, self._rounds.newest
-        self._has_diverged = False
-        part = [peer for peer in journal.peers if peer not in journal.missing]
-        apart = [peer for peer in part if not self._rounds.agrees(newest[peer])]
-        posts = [newest[peer] for peer in journal.missing]
+        alike = {*self._journal.missing, *self._leave_me_out()} - self._apart()
+        if alike and all(self._rounds.is_in_own(self._rounds.newest[peer]) for peer in alike):
+            self._join(self._journal.joins + 1)
+
+    def _apart(self) -> set[str]:
+        """The peers whose queues contradict the own one, as far as their last POSTs show that."""
+        return {peer for peer, post in self._rounds.newest.items() if not self._rounds.agrees(post)}
+
+    def _join(self, joins: int) -> None:
+        """Take part with all masters again that are not known to be apart, and count no POST from before."""
+        apart = self._apart()
+        self._site.sometimes[REJOINED] += 1
+        self._journal.write(["rejoined", joins])
         if apart:
-            self._site.sometimes[APART] += 1
-            self._split(tuple(sorted({*journal.missing, *apart})))
-        elif posts and all(map(self._rounds.is_in_own, posts)):
-            journal.write(["rejoined"])
-            self._site.sometimes[REJOINED] += 1
+            self._split(tuple(sorted(apart)))
+        self._rounds.forget_posts()
 
     # ---- recovery
 

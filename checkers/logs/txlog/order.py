@@ -15,8 +15,8 @@ was then in that POST, or already synchronised. So while no master is left out, 
 transactions that were ever made, sorted by (ts, id). A recovery that works makes it true again: with `simple` all
 timestamps stay, with `smart` those outside of the winning branch are above all others.
 
-In a split, a transaction that sorts before the last entry waits for the recovery. With `simple` and `smart`, so does
-one of a missing master until its updates are here: a part does not wait for what it may never get.
+In a split, a transaction that sorts before the last entry waits until all masters are back. So does one of a missing
+master until its updates are here: a part does not wait for what it may never get.
 
 Masters that can have been apart may disagree (`disturbances`), as far as their own records, too, place the entries in a
 split. With the strategy `none` nothing repairs that.
@@ -85,7 +85,7 @@ class _Walk:
         heard = rows.of_kind(kernels.HEARD)
         arrivals = int((rows.first[heard + 1] - rows.first[heard]).sum()) + len(rows.of_kind(kernels.MADE))
         self._heap = numpy.empty(arrivals + ids + 1, dtype=numpy.int32)
-        self._has = numpy.full(ids, 0 if given.strategy == "none" else kernels.NO_RECORD, dtype=numpy.int32)
+        self._has = numpy.full(ids, kernels.NO_RECORD, dtype=numpy.int32)
         given.kernels.updates(rows, given.columns.id, self._has)
         self._out = numpy.empty((0, kernels.FIELDS), dtype=numpy.int64)
         self._number = 0
@@ -241,13 +241,6 @@ def _divergence(
     adders = [[each for each in group if walks[each].has_added(index)] or group for group in (one, other)]
     if all(_are_apart(given, walks, a, b, index) for a in adders[0] for b in adders[1]):
         price = UNREPAIRED if first.strategy == "none" else APART
-    may_be_apart = given.disturbances.may_be_apart
-    if first.strategy == "none" and any(
-        may_be_apart(gone, each.master) for each in (first, second) for gone in each.left_out(index)
-    ):
-        price = (
-            UNREPAIRED  # a master that was left out comes back with its branch, and each takes a part of it
-        )
     entries = [given.columns.ref(int(each.synced[index])).text for each in (first, second)]
     return Breach(
         rule="diverged",

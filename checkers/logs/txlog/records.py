@@ -12,7 +12,7 @@ A log is a sequence of lists, `[kind, …]`, the first at place 1:
 | `["added", index, refs, bound, posters, missing]` | a round: refs follow the first `index` synchronised ones |
 | `["caught-up", index, refs, from]` | the same, by a forerunner's difference |
 | `["executed", index, id, hash]` | the state has so many transactions |
-| `["split", missing, backup]`, `["rejoined"]` | masters are left out; all take part again |
+| `["split", missing, backup]`, `["rejoined", joins]` | masters are left out; all take part again |
 | `["recovering", epoch, backup]` | queues and counter are frozen |
 | `["thawed"]` | a recovery waits for the digest of a master that is away: queues and counter go on meanwhile |
 | `["recovered", epoch, common, winner, votes, refs, queue, counter, last, …]` | the next epoch begins with these |
@@ -193,7 +193,7 @@ def _rare(place: int, record: Record) -> Row:
         case ["split", missing, backup]:
             gone = _words(missing)
             return Row(kernels.SPLIT, 0, len(gone), more=Split(place, gone, _backup(backup)))
-        case ["rejoined"]:
+        case ["rejoined", *_]:
             return Row(kernels.REJOINED, more=Rejoined(place))
         case ["recovering", _, backup]:
             return Row(kernels.RECOVERING, more=Recovering(place, _backup(backup)))

@@ -338,7 +338,7 @@ def _mark(record: Placed, before: Row, row: Row, rule: str) -> Picture | None:
                 "from": before.executed,
                 "to": row.executed,
             }
-        case ["rejoined"]:
+        case ["rejoined", *_]:
             return {"kind": "vote", "label": "all take part", "text": "all masters take part again"}
         case ["caught-up", _, refs, source]:
             return {
@@ -387,7 +387,7 @@ def _sentences(masters: Sequence[_Master], stretch: _Stretch) -> list[str]:
                         f"recovery {epoch}: the branch of {winner} wins. Votes for the branch of each master: {tally}.",
                         [],
                     ).append(master.name)
-                case ["rejoined"]:
+                case ["rejoined", *_]:
                     back.append(master.name)
                 case ["restored", index, _]:
                     again = max(executed - index, 0)

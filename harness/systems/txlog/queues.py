@@ -52,7 +52,7 @@ class Queues:
                 self.executed = index
             case ["split", missing, _]:
                 self.missing = tuple(missing)
-            case ["rejoined"]:
+            case ["rejoined", *_]:
                 self.missing = ()
             case ["recovering", *_]:
                 self.is_recovering = True

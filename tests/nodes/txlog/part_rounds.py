@@ -44,6 +44,10 @@ class Rules:
     """A part does not wait for the updates of a missing master's transaction."""
     suspects_leavers: bool = True
     """A master suspects one that leaves it out."""
+    forgets_posts: bool = True
+    """After a join no POST from before counts."""
+    counts_last_of_part: bool = True
+    """The last counter of a missing master is from a POST with the own missing masters."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +58,7 @@ class Said:
     queue: tuple[Ref, ...]
     counter: int
     missing: frozenset[str]
+    joins: int
     suspects: frozenset[str] = frozenset()
 
 
@@ -67,6 +72,7 @@ class Master:
     """The transactions with their updates."""
     counter: int = 0
     missing: frozenset[str] = frozenset()
+    joins: int = 0
     last: dict[str, int] = field(default_factory=dict)
     newest: dict[str, Said] = field(default_factory=dict)
     posts: list[Said] = field(default_factory=list)
@@ -84,7 +90,7 @@ class Master:
 
     def post(self, suspects: frozenset[str] = frozenset()) -> None:
         queue = tuple(ref for ref in self.waiting() if ref in self.acquired)
-        self.posts.append(Said(self.synced, queue, self.counter, self.missing, suspects))
+        self.posts.append(Said(self.synced, queue, self.counter, self.missing, self.joins, suspects))
 
 
 SETTLES = 12
@@ -96,20 +102,24 @@ def begins(queue: tuple[Ref, ...], other: tuple[Ref, ...]) -> bool:
 
 
 class Model:
-    def __init__(self, chance: random.Random, count: int, rules: Rules = Rules()) -> None:
-        self.chance, self.rules = chance, rules
+    def __init__(
+        self, chance: random.Random, count: int, rules: Rules = Rules(), *, joins: bool = False
+    ) -> None:
+        """`joins`: parts join without a recovery, as with the strategy `none`."""
+        self.chance, self.rules, self.joins = chance, rules, joins
         self.masters = {name: Master(name, rules) for name in "abcde"[:count]}
         self.splits = self.rounds = 0
         """How many masters were left out, and how many entries were added in a split."""
+        self.adders: dict[tuple[Ref, ...], set[tuple[str, frozenset[str]]]] = {}
+        """Queue → the masters whose round put its last entry there, and whom they left out."""
 
     # ---- what the attacker can do
 
     def turn(self) -> None:
         chance = self.chance
         own = chance.choice([*self.masters.values()])
-        match chance.choices(("submit", "post", "hear", "acquire", "round", "split"), (3, 8, 16, 4, 8, 0.4))[
-            0
-        ]:
+        what = ("submit", "post", "hear", "acquire", "round", "split", "join")
+        match chance.choices(what, (3, 8, 16, 4, 8, 0.4, 0.2 * self.joins))[0]:
             case "submit":
                 self._submit(own)
             case "post":
@@ -123,6 +133,8 @@ class Model:
             case "split":
                 part = [name for name in self.masters if name != own.name and name not in own.missing]
                 self._leave_out(own, {name for name in part if chance.random() < 0.5})
+            case "join":
+                self._join(own, own.joins + 1, self._some())
         self.check(own)
 
     def _submit(self, own: Master) -> Ref:
@@ -137,6 +149,16 @@ class Model:
         lacks = {*own.queue, *own.synced} - own.acquired
         own.acquired |= {ref for ref in lacks if any(ref in other.acquired for other in others)}
 
+    def _some(self) -> set[str]:
+        likely = self.chance.choice((0, 0, 0.4))
+        return {name for name in self.masters if self.chance.random() < likely}
+
+    def _join(self, own: Master, joins: int, apart: set[str]) -> None:
+        own.joins, own.missing = joins, frozenset(apart - {own.name})
+        if self.rules.forgets_posts:
+            own.newest.clear()
+            own.last.clear()
+
     def _leave_out(self, own: Master, more: set[str] | frozenset[str]) -> None:
         self.splits += not more <= own.missing
         own.missing |= more
@@ -145,14 +167,28 @@ class Model:
         if peer.posts:
             self._take(own, peer, self.chance.choice(peer.posts[-6:]), follows=self.chance.random() < 0.8)
 
-    def _take(self, own: Master, peer: Master, post: Said, *, follows: bool, catches_up: bool = True) -> None:
-        """`follows`: the master leaves out the masters that the poster leaves out."""
+    def _take(
+        self,
+        own: Master,
+        peer: Master,
+        post: Said,
+        *,
+        follows: bool,
+        catches_up: bool = True,
+        is_attack: bool = True,
+    ) -> None:
+        """`follows`: the master joins as the poster has, and leaves out the masters that the poster leaves out."""
+        if post.joins > own.joins and self.joins and follows:
+            self._join(own, post.joins, self._some() if is_attack else self._contradict(own))
+        if post.joins != own.joins and self.rules.forgets_posts:
+            return
         own.newest[peer.name] = post
-        if own.name not in post.missing and follows:
+        if own.name not in post.missing and peer.name not in own.missing and follows:
             self._leave_out(own, post.missing)
         own.counter = max(own.counter, post.counter)
         own.queue |= {ref for ref in post.queue if ref not in own.synced}
-        if begins(own.synced, post.synced):
+        is_of_part = post.missing == own.missing or not self.rules.counts_last_of_part
+        if begins(own.synced, post.synced) and is_of_part:
             own.last[peer.name] = max(post.counter, own.last.get(peer.name, 0))
         elif begins(post.synced, own.synced) and post.missing == own.missing and catches_up:
             self._add(own, post.synced[len(own.synced) :])  # a difference
@@ -182,6 +218,9 @@ class Model:
                 break
             added.append(ref)
         self.rounds += bool(own.missing) * len(added)
+        for count in range(len(added)):
+            queue = (*own.synced, *added[: count + 1])
+            self.adders.setdefault(queue, set()).add((own.name, own.missing))
         self._add(own, tuple(added))
 
     def _counts(self, own: Master, name: str) -> bool:
@@ -210,6 +249,9 @@ class Model:
             part = [peer for peer in reached[name] if self.masters[peer].missing == own.missing]
             if fresh[name] not in own.synced or any(self.masters[peer].synced != own.synced for peer in part):
                 raise StoodStill(f"{name}, which reaches {reached[name]}, leaves {sorted(own.missing)} out")
+            apart = {other.name for other in self.masters.values() if other.synced != own.synced}
+            if self.joins and len(reached[name]) == len(self.masters) and own.missing != apart:
+                raise StoodStill(f"{name} leaves {sorted(own.missing)} out, and contradicts {sorted(apart)}")
 
     def _reached(self, name: str, up: Graph) -> list[str]:
         reached = [name]
@@ -225,14 +267,34 @@ class Model:
             for peer in others:
                 is_linked = frozenset({name, peer.name}) in up
                 catches_up = is_linked or self.rules.passes_differences
-                self._take(own, peer, peer.posts[-1], follows=True, catches_up=catches_up)
+                self._take(own, peer, peer.posts[-1], follows=True, catches_up=catches_up, is_attack=False)
             self._acquire(own, others)
+            if self.joins:
+                self._leave_out(own, self._contradict(own))
+            if self.joins and len(own.newest) == len(others) == len(self.masters) - 1:
+                self._join_those_alike(own)
             suspects = self._suspects(own, reached[name])
             part = [peer.name for peer in self.masters.values() if peer.name not in {name, *suspects}]
-            if all(own.newest[peer].suspects == suspects for peer in part):
+            if all(peer in own.newest and own.newest[peer].suspects == suspects for peer in part):
                 self._leave_out(own, suspects)
             self._end_round(own, is_full=True)
             self.check(own)
+
+    def _contradict(self, own: Master) -> set[str]:
+        queues = {name: post.synced for name, post in own.newest.items()}
+        return {
+            name
+            for name, queue in queues.items()
+            if not begins(own.synced, queue) and not begins(queue, own.synced)
+        }
+
+    def _join_those_alike(self, own: Master) -> None:
+        """With the strategy `none`, when all masters are heard again."""
+        leavers = {peer for peer, post in own.newest.items() if own.name in post.missing}
+        apart = self._contradict(own)
+        alike = {*own.missing, *leavers} - apart
+        if alike and all(begins(own.synced, own.newest[peer].synced) for peer in alike):
+            self._join(own, own.joins + 1, apart)
 
     def _suspects(self, own: Master, reached: list[str]) -> frozenset[str]:
         """As after a long time without progress."""
@@ -244,10 +306,22 @@ class Model:
 
     def check(self, own: Master) -> None:
         for other in self.masters.values():
-            if own.name not in other.missing and other.name not in own.missing:
-                short, long = sorted((own.synced, other.synced), key=len)
-                if not begins(long, short):
-                    raise Disagreed(f"{own.name} has {own.synced}, {other.name} has {other.synced}")
+            short, long = sorted((own.synced, other.synced), key=len)
+            if begins(long, short):
+                continue
+            if not self.joins and own.name not in other.missing and other.name not in own.missing:
+                raise Disagreed(f"{own.name} has {own.synced}, {other.name} has {other.synced}")
+            self._check_rounds(own.synced, other.synced)
+
+    def _check_rounds(self, one: tuple[Ref, ...], other: tuple[Ref, ...]) -> None:
+        """Of two masters whose rounds contradict each other, one has left the other out."""
+        differs = next(
+            place for place, refs in enumerate(zip(one, other, strict=False)) if refs[0] != refs[1]
+        )
+        for adder, missing in self.adders[one[: differs + 1]]:
+            for second, gone in self.adders[other[: differs + 1]]:
+                if second not in missing and adder not in gone:
+                    raise Disagreed(f"{adder} adds {one[differs]}, {second} adds {other[differs]}")
 
 
 def compared(masters: dict[str, Master]) -> int:

@@ -108,7 +108,7 @@ def test_a_master_that_lags_gets_the_entries_behind_its_base() -> None:
     differences = [
         message for _, target, message in driver.sent if (message[0], target) == ("difference", "n3")
     ]
-    _, _, _, _, base, index, _, refs = differences[0]
+    base, index, _, refs = differences[0][5:]
     assert (base, index, [number for _, number, _ in refs][:1]) == ("n1-1-1", 1, ["n1-1-2"])
     assert "n1-1-1" not in str(refs)
 

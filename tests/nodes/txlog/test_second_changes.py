@@ -5,11 +5,13 @@ from __future__ import annotations
 import random
 from collections import Counter
 from itertools import combinations, permutations
+from typing import get_args
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from nodes.txlog.configuration import Strategy
 from nodes.txlog.sometimes import CAUGHT_UP, LATE, RELAYED, SPLIT_GREW, THAWED, recovered_by
 from tests import examples
 from tests.nodes.txlog.driver import Driver
@@ -17,25 +19,28 @@ from tests.nodes.txlog.part_rounds import Model, Rules, StoodStill
 from tests.nodes.txlog.test_relays import FOUR, Graph, graph, met, only, parts_of
 from tests.nodes.txlog.test_splits import FIVE, healed, ids, submit
 
-STRATEGIES = ("simple", "smart")
+STRATEGIES = get_args(Strategy)
 
 
 CORRECT = Rules()
 
 
-def walked(seed: int, rules: Rules = CORRECT) -> Model:
-    """Three attacks, and a network behind each that stands still; not all masters reach each other."""
+def walked(seed: int, rules: Rules = CORRECT, *, joins: bool = False) -> Model:
+    """Three attacks, and a network behind each that stands still; not all masters reach each other. With `joins`, all
+    do in the end."""
     chance = random.Random(seed)
-    model = Model(chance, chance.choice((3, 4, 5)), rules)
+    model = Model(chance, chance.choice((3, 4, 5)), rules, joins=joins)
     for _ in range(3):
         for _ in range(chance.choice((20, 80, 200))):
             model.turn()
         model.calm(in_parts(chance, tuple(model.masters)))
+    if joins:
+        model.calm(frozenset(map(frozenset, combinations(model.masters, 2))))
     return model
 
 
-def walks(seeds: range, rules: Rules = CORRECT) -> list[Model]:
-    return [walked(seed, rules) for seed in seeds]
+def walks(seeds: range, rules: Rules = CORRECT, *, joins: bool = False) -> list[Model]:
+    return [walked(seed, rules, joins=joins) for seed in seeds]
 
 
 def in_parts(chance: random.Random, names: tuple[str, ...]) -> Graph:
@@ -46,16 +51,18 @@ def in_parts(chance: random.Random, names: tuple[str, ...]) -> Graph:
             return up
 
 
-def test_every_master_goes_on_whatever_an_attacker_has_left() -> None:
+@pytest.mark.parametrize("joins", [False, True])
+def test_every_master_goes_on_whatever_an_attacker_has_left(joins: bool) -> None:
     """If it failed, masters that were left with any missing masters at all would wait for each other for good."""
-    models = walks(range(150))
+    models = walks(range(150), joins=joins)
     assert sum(model.rounds for model in models) > 4_000 and sum(model.splits for model in models) > 800
 
 
 @pytest.mark.nightly
-def test_every_master_goes_on_whatever_many_attackers_have_left() -> None:
+@pytest.mark.parametrize("joins", [False, True])
+def test_every_master_goes_on_whatever_many_attackers_have_left(joins: bool) -> None:
     """The same, for as many as a night has time for."""
-    walks(range(150, 4_150))
+    walks(range(150, 3_150), joins=joins)
 
 
 @pytest.mark.parametrize(

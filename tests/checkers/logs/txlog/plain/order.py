@@ -193,7 +193,7 @@ class _Walk:
 
     def _lacks_updates(self, ref: Ref) -> bool:
         """With `simple` and `smart`, a part does not wait for the updates of a missing master's transaction."""
-        is_unsure = self.given.strategy != "none" and ref.origin in self.replay.missing
+        is_unsure = ref.origin in self.replay.missing
         return is_unsure and ref.id not in self._acquired
 
     def _met(self, kind: type[Event], event: Event) -> int:
@@ -251,13 +251,6 @@ def _divergence(
     adders = [[each for each in group if walks[each].has_added(index)] or group for group in (one, other)]
     if all(_are_apart(given, walks, a, b, index) for a in adders[0] for b in adders[1]):
         price = UNREPAIRED if mine.strategy == "none" else APART
-    may_be_apart = given.disturbances.may_be_apart
-    if mine.strategy == "none" and any(
-        may_be_apart(gone, each.master) for each in (mine, theirs) for gone in each.left_out[index]
-    ):
-        price = (
-            UNREPAIRED  # a master that was left out comes back with its branch, and each takes a part of it
-        )
     return Breach(
         rule="diverged",
         summary=f"entry {index + 1} is {_told(mine.synced[index])} on {mine.master}, and "
