@@ -168,7 +168,7 @@ def test_masters_that_had_not_split_may_not_differ_whatever_the_faults() -> None
 
 @pytest.mark.parametrize("strategy", ["none", "simple"])
 def test_masters_of_one_part_may_not_differ_in_a_split(strategy: str) -> None:
-    """If it failed, a fork between masters that never lost each other would be excused, because a third one was away."""
+    """If it failed, a fork of masters that never lost each other would be excused, because a third one was away."""
     logs = split()
     theirs = ref(2, "n3-1")
     logs["n2"] = [life(), heard("n3", 2, 2, theirs), ["split", ["n3"], None], added(0, 2, [], [], theirs)]
