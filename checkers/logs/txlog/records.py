@@ -12,7 +12,7 @@ A log is a sequence of lists, `[kind, …]`, the first at place 1:
 | `["added", index, refs, bound, posters, missing]` | a round: refs follow the first `index` synchronised ones |
 | `["caught-up", index, refs, from]` | the same, by a forerunner's difference |
 | `["executed", index, id, hash]` | the state has so many transactions |
-| `["split", missing, backup]`, `["rejoined", joins]` | masters are left out; all take part again |
+| `["split", missing, backup]`, `["rejoined", joins]` | masters are left out; they take part again |
 | `["recovering", epoch, backup]` | queues and counter are frozen |
 | `["thawed"]` | a recovery waits for the digest of a master that is away: queues and counter go on meanwhile |
 | `["recovered", epoch, common, winner, votes, refs, queue, counter, last, …]` | the next epoch begins with these |

@@ -339,7 +339,7 @@ def _mark(record: Placed, before: Row, row: Row, rule: str) -> Picture | None:
                 "to": row.executed,
             }
         case ["rejoined", *_]:
-            return {"kind": "vote", "label": "all take part", "text": "all masters take part again"}
+            return {"kind": "vote", "label": "joins", "text": "joins the masters that it had left out"}
         case ["caught-up", _, refs, source]:
             return {
                 "kind": "caught-up",
@@ -405,7 +405,13 @@ def _sentences(masters: Sequence[_Master], stretch: _Stretch) -> list[str]:
             for words, names in _once(votes)
         ),
         *restores,
-        *([f"All masters take part again, by the records of {_names(dict.fromkeys(back))}."] if back else []),
+        *(
+            [
+                f"{_names(dict.fromkeys(back))} {'joins' if len({*back}) == 1 else 'join'} masters that were left out."
+            ]
+            if back
+            else []
+        ),
     ]
 
 
