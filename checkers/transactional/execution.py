@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from checkers.limits import given
 from checkers.transactional.columns import Int32s, Int64s
-from checkers.transactional.graph import Graph
+from checkers.transactional.graph import RW, RW_PREDICATE, Graph
 
 STEPS = 1_000_000
 STEPS_A_NODE = 200
@@ -71,6 +71,69 @@ class Problem:
     def split(self) -> bool:
         """Whether reading and committing are two nodes."""
         return len(self.graph) > len(self.taking_part)
+
+    def among(self, txns: Sequence[int]) -> Problem:
+        """The problem of these transactions alone, with numbers from 0 on. Of each, its index in `txns` (ascending).
+
+        What they read of others says nothing then. The same holds of an rw edge that rests on such a read.
+        """
+        count, here = len(self.taking_part), numpy.array(txns, numpy.int64)
+        nodes = numpy.concatenate([here, here + count]) if self.split else here
+        number = numpy.full(len(self.graph) + 1, NONE, numpy.int64)  # the last one is that of NONE
+        number[nodes] = numpy.arange(len(nodes))
+        made = {version for txn in txns for _, version in self.writes[txn]}
+
+        def is_there(version: int) -> bool:
+            return version in made or version >= self.null
+
+        closed = numpy.flatnonzero(number[self.closed] != NONE)
+        gate = self.gate[nodes]
+        return replace(
+            self,
+            graph=self._edges_among(number, len(nodes), is_there),
+            reads=[[use for use in self.reads[txn] if is_there(use[1])] for txn in txns],
+            writes=[self.writes[txn] for txn in txns],
+            gate=numpy.where(gate < 0, gate, numpy.searchsorted(closed, gate)),
+            closed=number[self.closed[closed]].astype(numpy.int32),
+            ends=self.ends[here],
+            taking_part=self.taking_part[here],
+            choices=[
+                (int(number[txn]), key, versions)
+                for txn, key, versions in self.choices
+                if number[txn] != NONE and all(map(is_there, versions))
+            ],
+        )
+
+    def _edges_among(self, number: Int64s, count: int, is_there: Callable[[int], bool]) -> Graph:
+        """The graph of the nodes that have a number. Its edges stay in rows, because numbers ascend with nodes."""
+        graph, n = self.graph, len(self.taking_part)
+        edges = numpy.flatnonzero((number[graph.source] != NONE) & (number[graph.target] != NONE))
+        rests = numpy.isin(graph.kind[edges], (RW, RW_PREDICATE))
+        gone = [
+            edge
+            for edge in edges[rests].tolist()
+            if (read := self.overwritten(int(graph.source[edge]) % n, int(graph.target[edge]) % n))
+            and not any(map(is_there, read))
+        ]
+        edges = numpy.setdiff1d(edges, gone).astype(numpy.int64)
+        source = number[graph.source[edges]].astype(numpy.int32)
+        return Graph(
+            offsets=numpy.searchsorted(source, numpy.arange(count + 1)).astype(numpy.int64),
+            source=source,
+            target=number[graph.target[edges]].astype(numpy.int32),
+            kind=graph.kind[edges],
+            cause=graph.cause[edges],
+            effect=graph.effect[edges],
+        )
+
+    def overwritten(self, one: int, other: int) -> list[int]:
+        """The versions that one transaction read, and that the other one overwrote for sure: it read them or null."""
+        written, read = {key for key, _ in self.writes[other]}, set(self.reads[other])
+        return [
+            version
+            for key, version in self.reads[one]
+            if key in written and ((key, version) in read or version >= self.null)
+        ]
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from heapq import heapify, heappop, heappush
 from itertools import pairwise
@@ -160,31 +160,14 @@ def _core(problem: Problem, txns: frozenset[int]) -> frozenset[int]:
 
 
 def _explained_by(problem: Problem, txns: frozenset[int]) -> frozenset[int] | None:
-    """Those of these transactions that a search among them alone fails by; None if it does not fail.
-
-    What they read of others says nothing then.
-    """
-    part = numpy.zeros(len(problem.taking_part), numpy.bool_)
-    part[list(txns)] = True
-    made = {version for txn in txns for _, version in problem.writes[txn]}
-    reads = [
-        [(key, version) for key, version in uses if version in made or version >= problem.null]
-        if part[txn]
-        else []
-        for txn, uses in enumerate(problem.reads)
-    ]
-    choices = [
-        (txn, key, versions)
-        for txn, key, versions in problem.choices
-        if part[txn] and all(version in made or version >= problem.null for version in versions)
-    ]
-    fewer = replace(problem, taking_part=part & problem.taking_part, reads=reads, choices=choices)
+    """Those of these transactions that a search among them alone fails by; None if it does not fail."""
+    chosen = sorted(txns)
     try:
-        _Polygraph(fewer, CORE_STEPS, lambda: False).solved()
+        _Polygraph(problem.among(chosen), CORE_STEPS, lambda: False).solved()
     except _Spent:
         pass
     except _Cycle as cycle:
-        return cycle.conflict.txns
+        return frozenset(chosen[txn] for txn in cycle.conflict.txns)
     return None
 
 
@@ -192,6 +175,7 @@ class _Polygraph:
     """Nodes are those of the problem, and one for each event that other nodes must come after."""
 
     def __init__(self, problem: Problem, steps_max: int, is_late: Callable[[], bool]) -> None:
+        self.problem = problem
         self.count = len(problem.taking_part)
         self.commit = self.count if problem.split else 0
         self.first_wins = problem.first_wins
@@ -551,7 +535,18 @@ class _Polygraph:
                 if edge not in met:
                     met.add(edge)
                     rest_on(self.edges[edge][2], edge)
+                    txns.update(self._makers(edge))
         return _Conflict(frozenset(txns), frozenset(choices))
+
+    def _makers(self, edge: int) -> Iterator[int]:
+        """Of an edge that is known from the start, the transactions that made what the first one read, if it rests on
+        that.
+        """
+        one, other, _ = self.edges[edge]
+        if edge < len(self.known) and one < self.count and other < self._last:
+            for version in self.problem.overwritten(one, other % self.count):
+                if version < self.null:
+                    yield self.maker[version]
 
     def _path(self, source: int, target: int, number: int) -> list[int]:
         """The edges below a number of a short path, but for those between events; looked for from both of its ends.

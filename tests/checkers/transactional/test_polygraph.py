@@ -13,7 +13,7 @@ import pytest
 
 from checkers.transactional import execution, graph_kernels, polygraph
 from checkers.transactional.execution import Problem
-from checkers.transactional.graph import PROCESS, completed_at, graph_of
+from checkers.transactional.graph import PROCESS, RW, completed_at, graph_of
 from tests import examples
 
 
@@ -168,10 +168,56 @@ def compare_choices(seed: int) -> str:
     assert found.result == ("found" if valid else "none"), seed
     assert found.order is None or found.order.tolist() in valid, seed
     if found.result == "none":
-        part = problem.taking_part.copy()
-        part[[txn for txn in range(len(part)) if txn not in found.core]] = False
         assert found.core and bool(problem.taking_part[list(found.core)].all()), seed
     return f"{found.result} {len(problem.choices) > 0}"
+
+
+def with_rw(problem: Problem) -> Problem:
+    """The same with an edge from each reader of a version to a transaction that read it too, and overwrote it."""
+    n, graph = len(problem.taking_part), problem.graph
+    edges = {
+        (one, other + n * problem.split)
+        for one, uses in enumerate(problem.reads)
+        for other in range(n)
+        for key, version in uses
+        if one != other and (key, version) in problem.reads[other] and key in dict(problem.writes[other])
+    }
+    more = numpy.array(sorted(edges), numpy.int32).reshape(-1, 2).T
+    none, kind = numpy.full(len(edges), -1, numpy.int32), numpy.full(len(edges), RW, numpy.int8)
+    both = [
+        numpy.concatenate(pair)
+        for pair in zip(
+            (graph.source, graph.target, graph.kind, graph.cause, graph.effect),
+            (*more, kind, none, none),
+            strict=True,
+        )
+    ]
+    return replace(problem, graph=graph_of(graph_kernels, len(graph), *both))
+
+
+def compare_cores(seed: int) -> str:
+    chance = random.Random(seed)
+    problem = drawn(chance)
+    problem = opened(chance, problem) if chance.random() < 0.5 else problem
+    found = polygraph.choose(with_rw(problem), 10**6, explains=True)
+    assert found.result == polygraph.choose(problem, 10**6).result, seed
+
+    def has_order(txns: set[int]) -> bool:
+        return any(any(True for _ in orders(each)) for each in chosen(problem.among(sorted(txns))))
+
+    for txn in found.core:
+        assert has_order(set(found.core) - {txn}), (seed, "it could be left out", txn)
+    assert not found.core or not has_order(set(found.core)), (seed, "they have an order", found.core)
+    return found.result
+
+
+@pytest.mark.parametrize("count", [400, pytest.param(3_000, marks=pytest.mark.long)])
+def test_a_core_has_no_order_by_itself_and_no_part_of_it_is_one(count: int) -> None:
+    """If this fails, the few transactions that are named show nothing, so that the whole history stands in their
+    place; or the reader looks at some that have no share.
+    """
+    seen = Counter(compare_cores(seed) for seed in range(count))
+    assert min(seen["found"], seen["none"]) > count // 8, seen
 
 
 @pytest.mark.parametrize("count", [400, pytest.param(3_000, marks=pytest.mark.long)])
