@@ -223,10 +223,13 @@ class _Polygraph:
         self.edges: list[tuple[int, int, _Why]] = []
         self.past = [0] * self.nodes
         self.seen: dict[tuple[int, int], int] = {}
-        """By key and writer, the writers that are known to come before it; by ~writer, the commits of later ones."""
+        """By key and writer, the writers that are known to come before it; by ~writer, the commits of later ones; by
+        ~key and writer, the writers that are known to come before one of the first.
+        """
         self.undo: list[tuple[int, int] | tuple[tuple[int, int], int] | Callable[[], None] | None] = []
         """What was changed: (node, its past), ((key, writer), its mask), None for an edge; or how to undo it."""
-        self.changed: dict[int, None] = {}
+        self.changed: dict[int, int] = {}
+        """By node, what its past gained since it was looked at."""
         self.known = known
 
     def _known(self, problem: Problem, part: Sequence[bool]) -> list[Edge]:
@@ -287,7 +290,7 @@ class _Polygraph:
             self.at_once.clear()
             for node, past in enumerate(before):
                 if past != self.past[node]:
-                    self._look(node)
+                    self._look(node, self.past[node] & ~past)
             if not self.at_once:
                 break
         self.at_once = None
@@ -295,7 +298,7 @@ class _Polygraph:
         self._spread()
         for node, past in enumerate(before):
             if (past != self.past[node] and self.looks[node]) or self.watch[node]:
-                self.changed[node] = None
+                self.changed[node] = self.past[node] & ~past
         for number in range(len(self.opens)):
             self._narrow(number)
         self._conclude()
@@ -352,7 +355,7 @@ class _Polygraph:
                 self.undo.append((node, past))
                 self.past[node] = past | gained
                 if self.looks[node] or self.watch[node]:
-                    self.changed[node] = None
+                    self.changed[node] = self.changed.get(node, 0) | (gained & ~past)
                 todo += (self.edges[edge][1] for edge in self.after[node])
                 self._step(1 + len(self.after[node]))
 
@@ -360,24 +363,23 @@ class _Polygraph:
         """Add all edges that follow. Raises _Cycle."""
         while self.changed:
             node = next(iter(self.changed))
-            del self.changed[node]
-            self._look(node)
+            self._look(node, self.changed.pop(node))
             self._step(len(self.looks[node]) + len(self.watch[node]))
             for number in self.watch[node]:
                 self._narrow(number)
 
-    def _look(self, node: int) -> None:
-        """Add the edges that follow from the past of a node. Raises _Cycle."""
-        past = self.past[node]
+    def _look(self, node: int, gained: int) -> None:
+        """Add the edges that follow from what the past of a node has gained. Raises _Cycle."""
         for key, txn in self.looks[node]:
             own = txn + self.commit
             # Writers that the node comes behind came before the version that it reads, or commits.
-            first = (past & self.commits[key] & ~(1 << own) & ~(1 << node)) >> self.commit
-            if first & ~self.seen.get((key, txn), 0):
-                self._come_before(key, txn, first, node, self.commit)
-            if self.first_wins and node == own and self.commit:
+            if writers := gained & self.commits[key]:
+                first = (writers & ~(1 << own) & ~(1 << node)) >> self.commit
+                if first & ~self.seen.get((key, txn), 0):
+                    self._come_before(key, txn, first, node, self.commit)
+            if self.first_wins and node == own and self.commit and gained & self.begins[key]:
                 # Their snapshots were before this commit, so all of them is.
-                begun = self.past[own] & self.begins[key] & ~(1 << txn)
+                begun = gained & self.begins[key] & ~(1 << txn)
                 if begun & ~self.seen.get((key, txn), 0):
                     self._come_before(key, txn, begun, own, 0)
 
@@ -385,20 +387,24 @@ class _Polygraph:
         """These writers come before `txn`, because a path leads from them (`at` behind their numbers) to `node`."""
         name = (key, txn)
         seen = self.seen.get(name, 0)
+        new, own = others & ~seen, 1 << txn + self.commit
+        self.seen[name], between = seen | others, (~key, txn)
+        passed = before = self.seen.get(between, 0)
+        for other in bits(new):
+            passed |= self.seen.get((key, other), 0)
+        self.seen[between] = passed
         # Masks are long, and nothing is taken back from before the first choice.
         keeps = self.at_once is None
         if keeps:
-            self.undo.append((name, seen))
-        self.seen[name] = seen | others
-        new, own = others & ~seen, 1 << txn + self.commit
-        self._step(STEPS_A_PAIR * new.bit_count())
-        for other in bits(new):
+            self.undo += ((name, seen), (between, before))
+        self._step(new.bit_count() + STEPS_A_PAIR * (new & ~passed).bit_count())
+        for other in bits(new & ~passed):  # the rest comes before one that comes before `txn`
             self._order(key, other, txn, _Why((other, txn, node % self.count), ((other + at, node),)))
-            if self.opens:
-                later = self.seen.get((key, ~other), 0)
-                if keeps:
-                    self.undo.append(((key, ~other), later))
-                self.seen[key, ~other] = later | own
+        for other in bits(new) if self.opens else ():
+            later = self.seen.get((key, ~other), 0)
+            if keeps:
+                self.undo.append(((key, ~other), later))
+            self.seen[key, ~other] = later | own
 
     def _order(self, key: int, one: int, other: int, why: _Why) -> None:
         """The edges that follow if `one` writes the key before `other` does."""
@@ -471,7 +477,7 @@ class _Polygraph:
         self.readers.setdefault(version, []).append(node)
         self.looks[node].append((read.key, maker))
         self.undo.append(partial(self._unshow, read))
-        self.changed[node] = None
+        self.changed[node] = self.past[node]  # it looks at one more version
         self._add(maker + self.commit, node, why)
         for txn in writers:
             target = txn + self.commit
