@@ -130,5 +130,4 @@ def _path(item: tuple[int, ...], also: Sequence[int]) -> Iterator[CycleClass]:
 
 
 EVERYTHING = Automaton.of([_to(0, WW, WR, RW, RW_PREDICATE, PROCESS)], (0,))
-DEPENDENCIES = Automaton.of([_to(0, WW, WR, RW, RW_PREDICATE)], (0,))
-"""The automata with a single state only choose kinds of edges."""
+"""The automaton with a single state only chooses kinds of edges."""

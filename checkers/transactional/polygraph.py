@@ -67,6 +67,10 @@ class _Why:
         return _Why((*self.txns, *txns), (*self.paths, *paths), self.choices)
 
 
+_KNOWN = _Why(())
+"""Of an edge that is known from the start: see `_Polygraph._known_by`."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Conflict:
     """What leads to a cycle: transactions, and the choices among their versions."""
@@ -280,9 +284,7 @@ class _Polygraph:
     def _begin(self) -> None:
         """Put in what is known, in an order of the graph where there is one. Raises _Cycle."""
         for one, other in self.known:
-            self._put(
-                one, other, _Why(tuple(node % self.count for node in (one, other) if node < self._last))
-            )
+            self._put(one, other, _KNOWN)
         self.at_once = set()
         for _ in range(ROUNDS):
             before = list(self.past)
@@ -306,12 +308,13 @@ class _Polygraph:
 
     def _spread(self) -> None:
         """Find the past of all nodes anew. Raises _Cycle."""
-        for node in self._sorted():
+        edges, until = self.edges, [0] * self.nodes
+        for node in self._sorted(in_time=False):
             past = 0
             for edge in self.before[node]:
-                earlier = self.edges[edge][0]
-                past |= self.past[earlier] | 1 << earlier
+                past |= until[edges[edge][0]]
             self.past[node] = past
+            until[node] = past | 1 << node
             self._step(1 + len(self.before[node]))
 
     @property
@@ -541,18 +544,19 @@ class _Polygraph:
                 if edge not in met:
                     met.add(edge)
                     rest_on(self.edges[edge][2], edge)
-                    txns.update(self._makers(edge))
+                    txns.update(self._known_by(edge))
         return _Conflict(frozenset(txns), frozenset(choices))
 
-    def _makers(self, edge: int) -> Iterator[int]:
-        """Of an edge that is known from the start, the transactions that made what the first one read, if it rests on
-        that.
+    def _known_by(self, edge: int) -> Iterator[int]:
+        """The transactions that an edge rests on which is known from the start: its ends, and those that made what its
+        first one read, if the other one overwrote that.
         """
         one, other, _ = self.edges[edge]
-        if edge < len(self.known) and one < self.count and other < self._last:
-            for version in self.problem.overwritten(one, other % self.count):
-                if version < self.null:
-                    yield self.maker[version]
+        if edge < len(self.known):
+            yield from (node % self.count for node in (one, other) if node < self._last)
+            if one < self.count and other < self._last:
+                read = self.problem.overwritten(one, other % self.count)
+                yield from (self.maker[version] for version in read if version < self.null)
 
     def _path(self, source: int, target: int, number: int) -> list[int]:
         """The edges below a number of a short path, but for those between events; looked for from both of its ends.
@@ -709,20 +713,22 @@ class _Polygraph:
                 case undo:
                     undo()
 
-    def _sorted(self) -> list[int]:
-        """All nodes in an order that has the edges, those that are over first where it may. Raises _Cycle."""
-        missing = [len(before) for before in self.before]
-        ready = [(self.priority[node], node) for node in range(self.nodes) if not missing[node]]
+    def _sorted(self, *, in_time: bool = True) -> list[int]:
+        """All nodes in an order that has the edges. Raises _Cycle. `in_time`: those that are over first where it may."""
+        edges, missing = self.edges, [len(before) for before in self.before]
+        priority = self.priority if in_time else [0] * self.nodes
+        ready = [(priority[node], node) for node in range(self.nodes) if not missing[node]]
+        take, put = (heappop, heappush) if in_time else (list.pop, list.append)
         heapify(ready)
         order = []
         while ready:
-            _, node = heappop(ready)
+            _, node = take(ready)
             order.append(node)
             for edge in self.after[node]:
-                other = self.edges[edge][1]
+                other = edges[edge][1]
                 missing[other] -= 1
                 if not missing[other]:
-                    heappush(ready, (self.priority[other], other))
+                    put(ready, (priority[other], other))
         self._step(self.nodes + len(self.edges))
         if len(order) < self.nodes:
             raise _Cycle(self._first_cycle([node for node in range(self.nodes) if missing[node]]))

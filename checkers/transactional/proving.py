@@ -137,6 +137,7 @@ class Prover:
         self.with_keys = cache(lambda order: analyse(columns, kernels, order))
         self.likely = cache(self._first_case)
         self.executed = cache(self._executed)
+        self.forced = cache(self._forced)
         self.limit = limit
         self.strict: Proof | None = None
 
@@ -362,7 +363,7 @@ class Prover:
         if base == SO_FAR and not shows_own_writes(self.columns, self.workload):
             return Attempt("refuted")
         limits = self._constraints(known, base, order)
-        ones, others = self._forced(base, order)
+        ones, others = self.forced(base, order)
         if (others == NO_WRITER).any():
             return Attempt("refuted")
         limits = limits.with_graph(with_steps(kernels, limits.graph, ones, others))
@@ -523,7 +524,7 @@ class Prover:
         if (place[graph.source[chosen]] >= place[graph.target[chosen]]).any():
             return False
         if base not in BY_VISIBILITY:
-            ones, others = self._forced(base, order)
+            ones, others = self.forced(base, order)
             return not (others == NO_WRITER).any() and bool((place[ones] < place[others]).all())
         visible, places = self._visible(base, order), place.tolist()
         try:

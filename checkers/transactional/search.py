@@ -8,7 +8,7 @@ out. Then it tries every path of a small graph (`exhaustive`); in a large one, i
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy
@@ -18,7 +18,6 @@ from checkers.transactional import exhaustive
 from checkers.transactional.anomalies import CYCLES, ORDERS
 from checkers.transactional.classes import (
     BY_PREDICATE,
-    DEPENDENCIES,
     EVERYTHING,
     Automaton,
     CycleClass,
@@ -93,6 +92,7 @@ class Search:
         self.cycles: dict[str, Cycle] = {}
         self.undecided: list[str] = []
         self.predicates = bool((graph.kind == RW_PREDICATE).any())
+        self.by_any = cache(lambda: self._components(graph, EVERYTHING))
 
     def run(self) -> None:
         """Fill `cycles` and `undecided`."""
@@ -142,21 +142,21 @@ class Search:
         members = numpy.unique(graph.source).astype(numpy.int64)
         if not (graph.kind == PROCESS).any():
             return
-        if self._pairs(members) <= TRANSITIVE_MAX:
-            graph, component = self._cyclic(
-                with_steps(self.kernels, self.graph, *self._process_pairs(members))
-            )
+        if self._pairs(members) <= TRANSITIVE_MAX:  # steps over several others: the components are the same
+            graph = graph.within(self.kernels, graph.kind != PROCESS)
+            graph = with_steps(self.kernels, graph, *self._process_pairs(members))
+            graph = graph.within(self.kernels, component[graph.source] == component[graph.target])
         starts = numpy.flatnonzero(graph.kind == PROCESS)
         for wanted in classes_in_time((PROCESS,), predicates=self.predicates):
             yield wanted.name + "-process", partial(self._closing, graph, component, starts, wanted)
 
     def _realtime(self) -> Iterator[tuple[str, Callable[[], Cycle | None]]]:
-        _, earliest, _ = self._components(self.graph, DEPENDENCIES)
+        _, earliest, _ = self.by_any()
         starts = numpy.flatnonzero(earliest < self.time.invoke)
         if not len(starts):
             return
         for wanted in classes_in_time(predicates=self.predicates):
-            yield wanted.name + "-realtime", partial(self._back_in_time, starts, wanted)
+            yield wanted.name + "-realtime", partial(self._back_in_time, starts, earliest, wanted)
 
     def _components(self, graph: Graph, automaton: Automaton) -> tuple[Int32s, Int64s, int]:
         self.limit.slice()
@@ -167,7 +167,7 @@ class Search:
 
     def _cyclic(self, graph: Graph) -> tuple[Graph, Int32s]:
         """The edges of `graph` that lie on any cycle, and every node's component."""
-        component, _, _ = self._components(graph, EVERYTHING)
+        component, _, _ = self.by_any() if graph is self.graph else self._components(graph, EVERYTHING)
         chosen = component[graph.source] == component[graph.target]
         return graph.within(self.kernels, chosen), component
 
@@ -213,29 +213,46 @@ class Search:
             numbers = exhaustive.closing(graph, starts, wanted, best - 1) or numbers
         return tuple(_merged([graph.edge(number) for number in numbers])) if numbers else None
 
-    def _back_in_time(self, starts: Int64s, wanted: CycleClass) -> Cycle | None:
-        graph, time = self.graph, self.time
-        automaton, least = wanted.automaton, wanted.least
-        _, earliest, _ = self._components(graph, wanted.automaton)
-        states = len(automaton.accepting)
-        starts = starts[earliest[starts * states] < time.invoke[starts]]
-        room = _Room(len(graph), states)
-        position, best = 0, ANY
-        while position < len(starts) and best > least:
-            steps = self.limit.slice()
-            position, best, left = self.kernels.shortest_back_in_time(
-                *(graph.offsets, graph.target, graph.kind, automaton.table, automaton.accepting),
-                *(starts, position, best, least),
-                *(time.invoke, time.ends, earliest, steps, *room.arrays),
-            )
-            self.limit.edges -= steps - left
-        numbers = room.edges[: best - 1].tolist() if best < ANY else None
-        if self._worth_every_path(graph, wanted, best):
-            numbers = exhaustive.back_in_time(graph, time, starts, wanted, best - 2) or numbers
+    def _back_in_time(self, starts: Int64s, by_any: Int64s, wanted: CycleClass) -> Cycle | None:
+        """`by_any`: the earliest end to which each transaction leads by dependencies of any kind.
+
+        To find the same by those of the class takes long. It spares paths that lead nowhere, so it is not needed where
+        one of the first starts has the smallest cycle that there can be.
+        """
+        states, least = len(wanted.automaton.accepting), wanted.least
+        best, numbers = self._shortest(starts, numpy.repeat(by_any, states), wanted, len(self.graph.source))
+        if best > least:
+            _, earliest, _ = self._components(self.graph, wanted.automaton)
+            starts = starts[earliest[starts * states] < self.time.invoke[starts]]
+            best, numbers = self._shortest(starts, earliest, wanted)
+        if self._worth_every_path(self.graph, wanted, best):
+            numbers = exhaustive.back_in_time(self.graph, self.time, starts, wanted, best - 2) or numbers
         if not numbers:
             return None
-        path = [graph.edge(number) for number in numbers]
+        path = [self.graph.edge(number) for number in numbers]
         return (Edge(path[-1].target, path[0].source, REALTIME), *path)
+
+    def _shortest(
+        self, starts: Int64s, earliest: Int64s, wanted: CycleClass, edges_max: int = 0
+    ) -> tuple[int, list[int]]:
+        """(the length of the smallest cycle, its edges but the one in time); (ANY, []) if there is none.
+
+        `edges_max`: at the first start after so many edges it ends with what it has found, and at no cost.
+        """
+        graph, time, automaton = self.graph, self.time, wanted.automaton
+        room = _Room(len(graph), len(automaton.accepting))
+        position, best = 0, ANY
+        while position < len(starts) and best > wanted.least:
+            steps = edges_max or self.limit.slice()
+            position, best, left = self.kernels.shortest_back_in_time(
+                *(graph.offsets, graph.target, graph.kind, automaton.table, automaton.accepting),
+                *(starts, position, best, wanted.least),
+                *(time.invoke, time.ends, earliest, steps, *room.arrays),
+            )
+            if edges_max:
+                break
+            self.limit.edges -= steps - left
+        return best, room.edges[: best - 1].tolist() if best < ANY else []
 
     def _worth_every_path(self, graph: Graph, wanted: CycleClass, best: int) -> bool:
         """Whether to try every path: the kernels know one way to each state, which misses cycles beside a worse one."""
