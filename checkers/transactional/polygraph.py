@@ -714,7 +714,7 @@ class _Polygraph:
                     undo()
 
     def _sorted(self, *, in_time: bool = True) -> list[int]:
-        """All nodes in an order that has the edges. Raises _Cycle. `in_time`: those that are over first where it may."""
+        """All nodes in an order that has the edges, `in_time` those that are over first where it may. Raises _Cycle."""
         edges, missing = self.edges, [len(before) for before in self.before]
         priority = self.priority if in_time else [0] * self.nodes
         ready = [(priority[node], node) for node in range(self.nodes) if not missing[node]]
