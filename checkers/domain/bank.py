@@ -3,7 +3,7 @@
 | f | value |
 |---|---|
 | transfer | {"from": account, "to": account, "amount": n} |
-| read | ok: {account: balance, …} |
+| read | ok: {account: balance, …}; a key names the bank if there are several |
 
 Two reads with different totals prove that something is wrong, whatever the total should be. So without a given total
 (`total`, or "total_amount" in the header), the checker takes the total that most reads show. A read that shows no
@@ -20,7 +20,7 @@ from collections.abc import Iterator, Mapping
 
 from checkers.domain.proof import active, is_judged, shown, verdict, while_active, witness
 from checkers.history.errors import ModelError
-from checkers.history.history import History
+from checkers.history.history import History, by_key
 from checkers.history.operation import Operation
 from checkers.history.values import Number, exact, in_json, value_words
 from checkers.verdict import Verdict, Witness
@@ -30,34 +30,42 @@ MODEL = "the total never changes, no balance is negative"
 
 
 def check(history: History, *, total: int | None = None, negative_allowed: bool | None = None) -> Verdict:
-    """Whether every read shows the same total.
+    """Whether every read of a bank shows the same total.
 
-    `negative_allowed`: None is what the header says under that name, or no. `details`: reads, total, by_fault (wrong
-    reads while each fault was active, "" for none). Raises ModelError for a read that shows no balances.
+    `negative_allowed`: None is what the header says under that name, or no. `details`: reads, total (None if banks have
+    different ones), by_fault (wrong reads while each fault was active, "" for none). Raises ModelError for a read that
+    shows no balances.
     """
     extra = history.header.extra
     allowed = bool(extra.get("negative_allowed")) if negative_allowed is None else negative_allowed
+    told = total if total is not None else exact(extra.get("total_amount"))
     reads = [each for each in history.select(f="read", outcome="ok") if is_judged(each)]
-    balances = [(read, _balances(read)) for read in reads]
-    balances = [(read, each) for read, each in balances if each]
-    expected = total if total is not None else exact(extra.get("total_amount"))
-    usual: Operation | None = None
-    if expected is None:
-        expected, usual = _usual([(read, _total(each)) for read, each in balances])
+    count = 0
+    totals: set[Number] = set()
     witnesses: list[Witness] = []
     by_fault: Counter[str] = Counter()
-    for read, each in balances:
-        wrong = list(_wrong(history, read, each, expected, usual, allowed))
-        if wrong:
-            witnesses += wrong
-            by_fault.update({fault.name for fault in active(history, read)} or {""})
+    for of_bank in by_key(reads).values():
+        balances = [(read, each) for read in of_bank if (each := _balances(read))]
+        if not balances:
+            continue
+        usual: Operation | None = None
+        expected = told
+        if expected is None:
+            expected, usual = _usual([(read, _total(each)) for read, each in balances])
+        count += len(balances)
+        totals.add(expected)
+        for read, each in balances:
+            wrong = list(_wrong(history, read, each, expected, usual, allowed))
+            if wrong:
+                witnesses += wrong
+                by_fault.update({fault.name for fault in active(history, read)} or {""})
     details = {
-        "reads": len(balances),
-        "total": None if expected is None else in_json(expected),
+        "reads": count,
+        "total": in_json(next(iter(totals))) if len(totals) == 1 else None,
         "by_fault": dict(sorted(by_fault.items())),
     }
-    valid = f"{len(balances)} reads showed a total of {shown(expected)}"
-    return verdict(NAME, MODEL, witnesses, details, judged=len(balances), valid=valid)
+    valid = f"{count} reads showed a total of {' or '.join(map(shown, sorted(totals)))}"
+    return verdict(NAME, MODEL, witnesses, details, judged=count, valid=valid)
 
 
 def _balances(read: Operation) -> Mapping[str, Number | None]:
@@ -80,11 +88,9 @@ def _total(balances: Mapping[str, Number | None]) -> Number:
     return sum(balance for balance in balances.values() if balance is not None)
 
 
-def _usual(totals: list[tuple[Operation, Number]]) -> tuple[Number | None, Operation | None]:
-    """The total that most reads show, and one of them."""
+def _usual(totals: list[tuple[Operation, Number]]) -> tuple[Number, Operation]:
+    """The total that most of these reads show, and one of them."""
     counted = Counter(total for _, total in totals)
-    if not counted:
-        return None, None
     most = max(counted.values())
     usual = min(total for total, count in counted.items() if count == most)
     return usual, next(read for read, total in totals if total == usual)
@@ -94,7 +100,7 @@ def _wrong(
     history: History,
     read: Operation,
     balances: Mapping[str, Number | None],
-    expected: Number | None,
+    expected: Number,
     usual: Operation | None,
     negative_allowed: bool,
 ) -> Iterator[Witness]:
@@ -107,11 +113,15 @@ def _wrong(
         others = [] if usual is None else [usual]
         source = "which most reads show" if others else "which there must be"
         summary = f"{subject} showed a total of {shown(total)} instead of {shown(expected)}, {source}"
-        yield witness("wrong-total", summary, [*others, read], node=read.node, explanation=sentences)
+        yield witness(
+            "wrong-total", summary, [*others, read], key=read.key, node=read.node, explanation=sentences
+        )
     elif missing:
         summary = f"{subject} showed no balance of account {missing[0]}"
-        yield witness("balance-missing", summary, [read], node=read.node, explanation=sentences)
+        yield witness("balance-missing", summary, [read], key=read.key, node=read.node, explanation=sentences)
     if negative and not negative_allowed:
         account, balance = next(iter(negative.items()))
         summary = f"{subject} showed {shown(balance)} in account {account}"
-        yield witness("negative-balance", summary, [read], node=read.node, explanation=sentences)
+        yield witness(
+            "negative-balance", summary, [read], key=read.key, node=read.node, explanation=sentences
+        )

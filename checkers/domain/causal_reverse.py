@@ -2,12 +2,13 @@
 
 | f | value |
 |---|---|
-| write | the value, written once; a key names the collection if there are several |
+| write | the value; a key names the collection if there are several |
 | read | ok: [value, …], all that has been written |
 
 Strictly serializable stores keep the order of real time, merely serializable ones need not: a read then shows the
 later of two writes without the earlier (Jepsen's `causal-reverse`, `sequential` and `comments`). A read may be
-arbitrarily old. Rules: causal-reverse, never-written (by the end of the read no client had asked to write the value).
+arbitrarily old. Rules: causal-reverse, never-written (by the end of the read no client had asked to write the value,
+or every such write surely failed). Of a value that was written more than once the first write counts.
 
 Cost: linear in the values of all reads, and n log n. Cannot see: writes that overlapped have no order; those of unknown
 outcome need not have happened.
@@ -15,9 +16,9 @@ outcome need not have happened.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 
-from checkers.domain.proof import is_judged, shown, verdict, witness
+from checkers.domain.proof import is_judged, nowhere, shown, verdict, witness
 from checkers.history.errors import ModelError
 from checkers.history.history import History, by_key
 from checkers.history.operation import Operation
@@ -37,13 +38,16 @@ def check(history: History) -> Verdict:
         acknowledged = sorted(
             (write for write in written if write.type == "ok"), key=lambda write: write.complete_index or 0
         )
-        by_value = {identity(write.value): write for write in written}
+        by_value = {identity(write.value): write for write in reversed(written)}
+        failed = {
+            identity(write.value) for write in operations if write.f == "write" and write.type == "fail"
+        }
         writes += len(written)
         for read in operations:
             if read.f == "read" and read.type == "ok" and is_judged(read):
                 reads += 1
                 shown_values = _values_in(read)
-                witnesses += _from_nowhere(key, read, shown_values, by_value)
+                witnesses += _from_nowhere(key, read, by_value, failed)
                 witnesses += _reversed(key, read, shown_values, by_value, acknowledged)
     details = {"reads": reads, "writes": writes}
     valid = f"{reads} reads kept the order of {writes} writes"
@@ -59,12 +63,13 @@ def _values_in(read: Operation) -> set[Value]:
 
 
 def _from_nowhere(
-    key: str | None, read: Operation, seen: set[Value], by_value: dict[Value, Operation]
+    key: str | None, read: Operation, by_value: Mapping[Value, Operation], failed: Set[Value]
 ) -> Iterator[Witness]:
-    for value in read.value if seen else ():
+    for value in read.value or ():
         write = by_value.get(identity(value))
         if write is None or read.precedes(write):
-            summary = f"process {read.process} saw {shown(value)}, which no client had asked to write"
+            why = nowhere(is_failed=write is None and identity(value) in failed)
+            summary = f"process {read.process} saw {shown(value)}, {why}"
             yield witness("never-written", summary, [read], key=key, node=read.node)
 
 

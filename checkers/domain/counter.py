@@ -129,8 +129,8 @@ class _Bounds:
     def __init__(self, adds: Sequence[Operation], initial: Number) -> None:
         self._initial = initial
         answered = [add for add in adds if add.type == "ok"]
-        self._asked = _Sums([(add.invoke_index, _amount(add)) for add in adds])
-        self._done = _Sums([(add.complete_index or 0, _amount(add)) for add in answered])
+        self._asked = _Sums([(add.invoke_index, amount_of(add)) for add in adds])
+        self._done = _Sums([(add.complete_index or 0, amount_of(add)) for add in answered])
 
     def at(self, read: Operation) -> tuple[Number, Number]:
         """The least and the greatest sum that the read may show."""
@@ -154,8 +154,9 @@ class _Sums:
         return self._negative[place], self._positive[place]
 
 
-def _amount(operation: Operation) -> Number:
-    amount = exact(operation.value)
+def amount_of(operation: Operation) -> Number:
+    """What an addition adds, or the sum that a read shows: 0 if that is null. Raises ModelError for no number."""
+    amount = 0 if operation.f == "read" and operation.value is None else exact(operation.value)
     if amount is not None:
         return amount
     raise ModelError(expected="a number", came=value_words(operation.value, 60), index=operation.invoke_index)
@@ -169,7 +170,7 @@ def _outside(
     greatest: Number,
     operations: Sequence[Operation],
 ) -> Iterator[Witness]:
-    value = 0 if read.value is None else _amount(read)
+    value = amount_of(read)
     if least <= value <= greatest:
         return
     counter = f" of {key}" if key is not None else ""
@@ -201,7 +202,7 @@ def _as_if_without(difference: Number, read: Operation, operations: Sequence[Ope
     for last in range(len(before), max(len(before) - GONE_MAX, 0), -1):
         total: Number = 0
         for first in range(last - 1, max(last - GONE_MAX, 0) - 1, -1):
-            total -= _amount(before[first])
+            total -= amount_of(before[first])
             if total == difference:
                 return before[first:last]
     return []

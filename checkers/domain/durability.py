@@ -1,10 +1,10 @@
 """Durability: what was acknowledged is in the final state, on every node that shows one.
 
 Final states are the reads and dumps of phase "final". A value of a cell (write, cas, "w" of a transaction) must be
-there, or one that may have replaced it: overwritten is not lost. An element of a cell (add, "append" of a transaction)
-must be in every list that shows the cell. `effects` says how operations are read. An operation of unknown outcome may
-be there or not. If the record says that the nodes had not settled, replicas may be behind: then only the final states
-of the fixed owner are judged.
+there, or one that may have replaced it: overwritten is not lost. The value before the first write replaces nothing. An
+element of a cell (add, "append" of a transaction) must be in every list that shows the cell. `effects` says how
+operations are read. An operation of unknown outcome may be there or not. If the record says that the nodes had not
+settled, replicas may be behind: then only the final states of the fixed owner are judged.
 
 Where nodes may stop for good and need not be equal in the end, `checkers.replicas.kept` requires less, by
 `gone_everywhere`: an acknowledged write must not be gone from every node.
@@ -22,7 +22,7 @@ from checkers.domain.effects import Cell, Effect, Sight, effects, sights
 from checkers.domain.proof import caught_up, shown, verdict, while_active, witness
 from checkers.history.history import History
 from checkers.history.operation import Operation
-from checkers.history.values import Value
+from checkers.history.values import Value, identity
 from checkers.verdict import Verdict, Witness
 
 NAME = "durability"
@@ -131,7 +131,7 @@ def _lost_value(history: History, cell: Cell, values: Sequence[Effect], final: S
     """An acknowledged write that surely replaced the shown value: it was invoked after all writes of that had ended."""
     (value,) = final.values
     writers = [write.operation for write in values if write.value == value]
-    known = value is None or writers
+    known = value in (None, identity(history.start.of(cell))) or writers
     if not known or any(writer.type == "info" for writer in writers) or _is_repeated(values):
         return
     over = max((writer.complete_index or 0 for writer in writers), default=-1)

@@ -2,7 +2,7 @@
 
 | operation | wrote | shows |
 |---|---|---|
-| write v, cas [old, new] | the cell of its key holds v, new | a cas that happened: old |
+| write v, cas [old, new] or [old, new, was] | the cell of its key holds v, new | a cas that happened: old |
 | read | | the cell of its key: a value; of a list: its elements |
 | add v | the cell of its key has v | |
 | enqueue v; dequeue, drain | the cell of its key has v | elements |
@@ -48,7 +48,7 @@ def effects(operation: Operation) -> Iterator[Effect]:
     match operation.f:
         case "write" if not isinstance(value, list):
             yield Effect(operation, cell, "holds", identity(value))
-        case "cas" if isinstance(value, list) and len(value) == 2:
+        case "cas" if isinstance(value, list) and len(value) in (2, 3):
             yield Effect(operation, cell, "holds", identity(value[1]))
         case "add" | "enqueue":
             yield Effect(operation, cell, "has", identity(value))
@@ -72,7 +72,7 @@ def sights(operation: Operation) -> Iterator[Sight]:
                 yield _sight(operation, cell, value)
         case "dequeue" if not operation.saw_empty:
             yield Sight(operation, cell, (identity(value),), elements=True)
-        case "cas" if isinstance(value, list) and len(value) == 2:
+        case "cas" if isinstance(value, list) and len(value) in (2, 3):
             yield _sight(operation, cell, value[0])
         case "txn":
             yield from (_sight(operation, key, shown) for f, key, shown in _micro(value) if f == "r")

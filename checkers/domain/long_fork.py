@@ -8,7 +8,7 @@
 Under snapshot isolation (and everything stronger) the moments of two reads are one before the other. Since keys are
 written once, a later read shows all that an earlier one showed. If each read lacks a value that the other shows, they
 have no order: rule long-fork. Parallel snapshot isolation allows it. No model allows a value of a key that no client
-had asked to write by then: rule never-written.
+had asked to write by then, or that only failed writes had: rule never-written.
 
 Cost: n log n in the reads of each group of keys. Cannot see: reads of different groups of keys are not compared; keys
 that were written twice are left out.
@@ -20,7 +20,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
-from checkers.domain.proof import is_judged, shown, verdict, witness
+from checkers.domain.proof import is_judged, nowhere, shown, verdict, witness
 from checkers.history.history import History
 from checkers.history.operation import Operation
 from checkers.history.values import Value, identity
@@ -78,17 +78,19 @@ def _values_in(operation: Operation, twice: set[str]) -> Seen:
 
 def _from_nowhere(operations: Sequence[Operation]) -> Iterator[Witness]:
     asked: dict[tuple[str, Value], Operation] = {}
+    failed: set[tuple[str, Value]] = set()
     for operation in operations:
-        for f, key, value in _micro(operation) if operation.type != "fail" else ():
-            if f in WRITES:
+        for f, key, value in _micro(operation):
+            if f in WRITES and operation.type == "fail":
+                failed.add((key, identity(value)))
+            elif f in WRITES:
                 asked.setdefault((key, identity(value)), operation)
     for read in operations:
         for f, key, value in _micro(read) if read.type == "ok" and is_judged(read) else ():
             write = asked.get((key, identity(value)))
             if f in READS and value is not None and (write is None or read.precedes(write)):
-                summary = (
-                    f"process {read.process} read {key} = {shown(value)}, which no client had asked to write"
-                )
+                why = nowhere(is_failed=write is None and (key, identity(value)) in failed)
+                summary = f"process {read.process} read {key} = {shown(value)}, {why}"
                 yield witness("never-written", summary, [read], key=key, node=read.node)
 
 

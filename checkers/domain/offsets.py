@@ -17,7 +17,8 @@ transactions keep their marks.
 | nonmonotonic-poll, poll-skip | the same between a client's polls, as long as it polls the same keys |
 
 An operation that failed, or whose outcome is unknown, shows what it polled, too: Kafka never gives uncommitted
-entries. Its client's place does not count as moved. A client that assigns itself other keys begins anew in both
+entries. Its client's place does not count as moved, neither by what it polled nor by what it sent: an entry of unknown
+outcome may be appended later than the client's next one. A client that assigns itself other keys begins anew in both
 directions.
 
 Where clients subscribe, the store moves keys between them, and they begin again where another one has committed: the
@@ -35,7 +36,7 @@ from typing import Any
 
 from checkers.domain.proof import shown, verdict, witness
 from checkers.history.history import History
-from checkers.history.log_entries import JUDGED, MOVES, Entry, polled_by, sent_by
+from checkers.history.log_entries import JUDGED, MOVES, Entry, keys_of, polled_by, sent_by
 from checkers.history.operation import Operation
 from checkers.history.values import Value
 from checkers.verdict import Verdict, Witness
@@ -212,14 +213,14 @@ def _of_clients(
         of_process = polled[operation.process], sent[operation.process]
         if operation.f in MOVES:
             if operation.type != "fail":
-                keys = {str(key) for key in operation.value or ()}
+                keys = keys_of(operation)
                 for last in of_process:
                     for key in set(last) - keys:
                         del last[key]
         else:
-            last = of_process[0] if operation.type == "ok" else dict(of_process[0])
-            yield from _steps(polled_by(operation), logs, last, "poll", skips=True)
-            yield from _steps(sent_in[operation.invoke_index], logs, of_process[1], "send", skips=False)
+            last_polled, last_sent = of_process if operation.type == "ok" else map(dict, of_process)
+            yield from _steps(polled_by(operation), logs, last_polled, "poll", skips=True)
+            yield from _steps(sent_in[operation.invoke_index], logs, last_sent, "send", skips=False)
 
 
 def _steps(

@@ -72,6 +72,11 @@ def verdict(
     )
 
 
+def nowhere(*, is_failed: bool) -> str:
+    """Why no operation can have made what a read shows: every write of it failed, or there is none by then."""
+    return "although every write of it surely failed" if is_failed else "which no client had asked to write"
+
+
 def shown(value: Any) -> str:
     """A value in a sentence."""
     return value_words(value, 60)

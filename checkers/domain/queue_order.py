@@ -36,6 +36,7 @@ from checkers.domain.proof import caught_up, is_judged, shown, verdict, while_ac
 from checkers.history.history import History
 from checkers.history.operation import Operation
 from checkers.history.value_kernels import NEVER
+from checkers.history.value_rows import is_to_itself
 from checkers.history.values import Value
 from checkers.verdict import Verdict, Witness
 
@@ -195,8 +196,7 @@ def _known(history: History, cells: dict[Cell, _Cell]) -> list[_Known]:
 
 def _changes_nothing(operation: Operation) -> bool:
     """Whether it is a compare-and-set of a value with itself, which need not go into the queue."""
-    value = operation.value
-    return operation.f == "cas" and isinstance(value, list) and len(value) == 2 and value[0] == value[1]
+    return operation.f == "cas" and is_to_itself(operation.value)
 
 
 def _completed(sight: Sight) -> int:

@@ -2,7 +2,7 @@
 
 | f | value |
 |---|---|
-| add | the element, added once; a key names the set if there are several |
+| add | the element; a key names the set if there are several |
 | read | ok: [element, …], all of the set |
 
 An element is *known* from when its add was answered, or from the first read that showed it (an add of unknown outcome
@@ -119,11 +119,14 @@ def _list(read: Operation) -> list[Value]:
 
 
 def _elements(adds: Sequence[Operation], shows: Shows, reads: Reads) -> list[Element]:
-    elements = {identity(add.value): Element(identity(add.value), add) for add in adds if add.type != "fail"}
-    for value, element in elements.items():
-        if element.add.type == "ok":
-            element.known_index, element.known_ns = element.add.complete_index, element.add.complete_ns or 0
-        assert value == element.value
+    elements: dict[Value, Element] = {}
+    for add in adds:
+        if add.type == "fail":
+            continue
+        value, end = identity(add.value), add.returned_index
+        element = elements.setdefault(value, Element(value, add))
+        if end is not None and (element.known_index is None or end < element.known_index):
+            element.add, element.known_index, element.known_ns = add, end, add.complete_ns or 0
     for read, values in sorted(shows, key=lambda show: show[0].complete_index or 0):
         for value in values:
             element_shown = elements.get(value)

@@ -6,8 +6,8 @@
 | read | ok: {"from": a, "below": b, "spaces": {space: [key, …]}}: the rows of these with a ≤ key < b at one moment |
 | dump | ok: {"spaces": {space: [[key, key], …]}}: all that a node holds |
 
-No row is written twice or deleted, so a lost row stays lost, and no later write hides it. An insert with a row of the
-synchronous space is a synchronous transaction; every other insert is asynchronous. The rules:
+A row that is there is not written again or deleted, so a lost row stays lost, and no later write hides it. An insert
+with a row of the synchronous space is a synchronous transaction; every other insert is asynchronous. The rules:
 
 | rule | violation |
 |---|---|
@@ -35,10 +35,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from checkers.domain.proof import caught_up, verdict, while_active, witness
+from checkers.history.errors import ModelError
 from checkers.history.history import History
 from checkers.history.members import answered_by
 from checkers.history.operation import Operation
 from checkers.history.value_kernels import NEVER
+from checkers.history.values import value_words
 from checkers.replicas.kept import last_dumps
 from checkers.verdict import Verdict, Witness
 
@@ -140,7 +142,9 @@ def check(
         rows = frozenset(_rows(operation.value))
         insert = Insert(operation, rows, any(space == synchronous for space, _ in rows))
         ledger.inserts.append(insert)
-        ledger.of_row.update(dict.fromkeys(rows, insert))
+        for row in rows:
+            if row not in ledger.of_row or ledger.of_row[row].operation.type == "fail":
+                ledger.of_row[row] = insert
     sights = [_sight(operation) for operation in history.select(f="read", outcome="ok")]
     dumps = [_sight(operation) for operation in last_dumps(history)]
     acknowledged = sorted(
@@ -216,7 +220,11 @@ def _sight(operation: Operation) -> Sight:
     value = operation.value if isinstance(operation.value, Mapping) else {}
     spaces = value.get("spaces") if operation.f == "read" else None
     asked = frozenset(spaces) if isinstance(spaces, Mapping) else None
-    return Sight(operation, frozenset(_rows(value)), value.get("from"), value.get("below"), asked)
+    bounds = low, high = value.get("from"), value.get("below")
+    if any(bound is not None and type(bound) is not int for bound in bounds):
+        came = value_words(list(bounds), 60)
+        raise ModelError(expected="whole numbers as from and below", came=came, index=operation.invoke_index)
+    return Sight(operation, frozenset(_rows(value)), low, high, asked)
 
 
 def _named(rows: frozenset[Row]) -> str:

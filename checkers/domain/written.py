@@ -3,9 +3,9 @@
 | model | an answer is wrong if |
 |---|---|
 | register, cas-register, multi-register | it shows a value that no client asked to write, or to set by a cas |
-| list | it has an element that no client asked to append, or that only refused clients did |
+| list | it has an element that no client asked to append, or of which every append failed |
 | kv | it is no value of a put (or the empty text) with values of appends behind it |
-| counter | it is no sum of some of the additions that were asked for, and were not refused |
+| counter | it is no sum of some of the additions that did not fail |
 
 When the client asked does not matter: a read from the future breaks real time, which not every promise includes.
 
@@ -23,6 +23,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from checkers.domain.counter import amount_of
 from checkers.domain.proof import verdict, witness
 from checkers.history.errors import ModelError
 from checkers.history.history import History, by_key
@@ -58,9 +59,13 @@ def check(history: History, *, model: str) -> Verdict:
     )
 
 
-def _wrong(read: Operation, key: Key, words: str) -> Witness:
+NOBODY_ASKED = ", which no client ever asked to write"
+ALL_FAILED = ", although every write of it surely failed"
+
+
+def _wrong(read: Operation, key: Key, words: str, why: str) -> Witness:
     where = f" at {read.node}" if read.node else ""
-    summary = f"process {read.process} read {words}{where}, which no client ever asked to write"
+    summary = f"process {read.process} read {words}{where}{why}"
     return witness("never-written", summary, [read], key=key, node=read.node)
 
 
@@ -102,7 +107,7 @@ def _of_list(operation: Operation, answer: bool) -> Values:
             came = value_words(shown, 60)
             raise ModelError(expected="a list", came=came, index=operation.invoke_index)
         yield from ((operation.key, element) for element in shown)
-    elif operation.f == "append" and operation.type != "fail":
+    elif operation.f == "append":
         yield operation.key, operation.value
 
 
@@ -130,11 +135,24 @@ def _values(
     )
     changes = numbers.changing(columns.places(asks, None, None, None))
     asked = numbers.rows(changes, lambda operation: of(operation, False), names=("write",) * is_register)
-    first, _ = numbers.first_askers(asked, shown)
-    wrong = numbers.but(shown.at(first == NOBODY), lambda key: start(history.start.of(key)))
-    rows = zip(history.at(wrong.place), wrong.key.tolist(), wrong.value.tolist(), strict=True)
+    first, possible = numbers.first_askers(asked, shown)
+    is_wrong = (first if is_register else possible) == NOBODY
+    wrong = numbers.but(shown.at(is_wrong), lambda key: start(history.start.of(key)))
+    asked_first, _ = numbers.first_askers(asked, wrong)
     witnesses = [
-        _wrong(read, numbers.key(key), value_words(numbers.value(value))) for read, key, value in rows
+        _wrong(
+            read,
+            numbers.key(key),
+            value_words(numbers.value(value)),
+            NOBODY_ASKED if asker == NOBODY else ALL_FAILED,
+        )
+        for read, key, value, asker in zip(
+            history.at(wrong.place),
+            wrong.key.tolist(),
+            wrong.value.tolist(),
+            asked_first.tolist(),
+            strict=True,
+        )
     ]
     return _Outcome(len(answered), witnesses)
 
@@ -159,7 +177,8 @@ def _texts(history: History) -> _Outcome:
                 came = value_words(text, 60)
                 raise ModelError(expected="a text", came=came, index=get.invoke_index)
             if not _is_made_of(text, starts, appends):
-                outcome.witnesses.append(_wrong(get, key, value_words(text)))
+                why = ", and no puts and appends that may have happened make it"
+                outcome.witnesses.append(_wrong(get, key, value_words(text), why))
     return outcome
 
 
@@ -182,23 +201,15 @@ def _sums(history: History) -> _Outcome:
         sums = _Sums(exact(history.start.of(key)) or 0)
         for add in operations:
             if add.f == "add" and add.type != "fail":
-                sums.add(_amount(add))
+                sums.add(amount_of(add))
         reads = [operation for operation in _answered(operations) if operation.f == "read"]
         outcome.reads += len(reads)
         for read in reads:
-            shown = _amount(read)
+            shown = amount_of(read)
             if not sums.may_be(shown):
-                summary = f"process {read.process} read {value_words(shown)}, and no additions give that"
-                outcome.witnesses.append(witness("never-written", summary, [read], key=key, node=read.node))
+                why = ", and no additions that may have happened give it"
+                outcome.witnesses.append(_wrong(read, key, value_words(shown), why))
     return outcome
-
-
-def _amount(operation: Operation) -> Number:
-    amount = exact(operation.value)
-    if amount is None:
-        came = value_words(operation.value, 60)
-        raise ModelError(expected="a number", came=came, index=operation.invoke_index)
-    return amount
 
 
 class _Sums:

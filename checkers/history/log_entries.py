@@ -44,6 +44,13 @@ def _micros(operation: Operation) -> Iterator[Sequence[Any]]:
         yield micro
 
 
+def keys_of(move: Operation) -> set[str]:
+    """The keys that an assign or a subscribe names. Raises ModelError."""
+    if not isinstance(move.value, list | tuple | None):
+        raise _strange(move, "[key, …]")
+    return {str(key) for key in move.value or ()}
+
+
 def sent_by(operation: Operation) -> Iterator[Entry]:
     """The entries that the operation sent, or asked to send, in its order. Raises ModelError."""
     for micro in _micros(operation):

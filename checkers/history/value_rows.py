@@ -162,7 +162,7 @@ class Numbers:
         is_cas = columns.f[places] == columns.code("cas")
         is_same = is_cas & (columns.kind[places] == PAIR) & (columns.old[places] == columns.new[places])
         rich = numpy.flatnonzero(is_cas & (columns.kind[places] != PAIR))
-        is_same[rich] = [_is_to_itself(cas.value) for cas in self._history.at(places[rich])]
+        is_same[rich] = [is_to_itself(cas.value) for cas in self._history.at(places[rich])]
         return places[~is_same]
 
     def but(self, rows: Rows, there: Callable[[Key], Iterable[Any]]) -> Rows:
@@ -183,7 +183,8 @@ class Numbers:
         return places[(columns.f[places] == columns.code("txn")) | is_shown[columns.key[places]]]
 
 
-def _is_to_itself(value: Any) -> bool:
+def is_to_itself(value: Any) -> bool:
+    """Whether the value of a cas expects what it leaves: then it changes nothing."""
     is_whole = isinstance(value, list | tuple) and len(value) >= 2
     return is_whole and identity(value[0]) == identity(value[1])
 

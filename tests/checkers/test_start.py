@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import checkers as checkers_package
-from checkers import by_model
-from checkers.history import HistoryError, ModelError
+from checkers import by_model, domain
+from checkers.history import Event, Header, HistoryError, ModelError
 from checkers.history.foreign import edn, parse
 from checkers.history.foreign import given as as_given
 from checkers.history.history import History
@@ -327,3 +327,15 @@ def test_a_map_is_by_key_in_our_own_files_too() -> None:
     ):
         ours = parse(b'{"format":"qsync-history","version":1}\n' + b"\n".join(lines) + b"\n", initial=initial)
         assert by_model.judge(ours, "register").result == result
+
+
+def test_the_value_from_before_replaces_no_acknowledged_write() -> None:
+    """If it failed, an acknowledged write could be lost to the value that was there before the run."""
+    events = [
+        Event(index=0, time_ns=0, type="invoke", process=0, f="write", key="x", value=5),
+        Event(index=1, time_ns=1, type="ok", process=0, f="write", key="x", value=5),
+        Event(index=2, time_ns=2, type="invoke", process=1, f="read", key="x", phase="final"),
+        Event(index=3, time_ns=3, type="ok", process=1, f="read", key="x", value=0, phase="final"),
+    ]
+    verdict = domain.durability.check(History.of(Header(), events).starting_at(0))
+    assert [witness.rule for witness in verdict.witnesses] == ["lost-write"]

@@ -97,6 +97,7 @@ def final(process: int, key: str, value: object) -> str:
         (ELSEWHERE + read(3, "x", None) + read(4, "x", 1), "late"),
         (ADDED + read(3, "s", [2]) + read(4, "s", [1, 2]), "late"),
         (APPENDED + txn(3, [["r", "x", [2, 1]]]), "out-of-order"),
+        (ONE_THEN_ANOTHER.replace("write x 2", "cas x [1, true, 1]") + read(3, "x", 1), "overtaken"),
     ],
 )
 def test_a_submitted_write_that_took_effect_out_of_its_turn_is_refused(text: str, rule: str) -> None:

@@ -9,12 +9,13 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from checkers import CHECKERS, run_safely
-from checkers.history import Event, Header, History
+from checkers.history import Event, Header, History, jsonl
 from tests.checkers.brute.histories import Line, history_of
 
 Asked = tuple[str, str | None, Any]  # f, key, value
@@ -335,3 +336,12 @@ def test_rows_without_a_timestamp_or_a_value_are_not_judged(added: Any, sts: Any
     verdict = run_safely(CHECKERS["monotonic"], history_of(lines), name="monotonic")
     assert verdict.result == "unknown"
     assert verdict.summary.startswith("cannot be judged: event ")
+
+
+@pytest.mark.parametrize("checker", ["causal-reverse", "long-fork"])
+def test_a_write_that_failed_is_not_said_to_be_asked_by_nobody(checker: str) -> None:
+    """The sentence of an anomaly would not be so: the history has the write that asked for the value."""
+    path = Path(__file__).parents[1] / "histories" / checker
+    (failed,) = (jsonl.read(file) for file in path.glob("failed*.jsonl") if file.stem != "failed-read")
+    (found,) = CHECKERS[checker](failed).witnesses
+    assert found.summary.endswith("although every write of it surely failed")

@@ -57,6 +57,7 @@ BROKEN: list[tuple[str, list[Step]]] = [
     ("precommitted-read", [(0, "txn", [sent(0, 1), sent(1, 1), polled((0, 1))])]),
     ("aborted-read", [(0, "send", [sent(0, 1)], "fail"), (1, "poll", [polled((0, 1))], "info")]),
     ("nonmonotonic-send", [(0, "send", [sent(1, 1)]), (0, "send", [sent(0, 2)]), (1, "poll", [polled((0, 2))])]),
+    ("nonmonotonic-send", [(0, "send", [sent(1, 1)]), (0, "send", [sent(0, 2)], "info"), (1, "poll", [ALL])]),
     ("int-nonmonotonic-send", [(0, "send", [sent(1, 1), sent(0, 2)]), (1, "poll", [polled((0, 2), (1, 1))])]),
     ("int-nonmonotonic-poll", [*SENT, (1, "poll", [polled((1, 2)), ALL])]),
     ("int-poll-skip", [*SENT, (1, "poll", [ALL]), (2, "poll", [polled((0, 1), (2, 3))])]),
@@ -93,6 +94,8 @@ def test_each_rule_has_a_history_that_breaks_it(rule: str, steps: list[Step]) ->
         # What a poll of unknown outcome showed is not lost, and it moves nobody.
         [*SENT, (1, "poll", [polled((0, 1))], "info"), (2, "poll", [polled((1, 2), (2, 3), (3, 4))])],
         [*SENT, (1, "poll", [polled((0, 1), (1, 2))]), (1, "poll", [polled((2, 3))], "info"), (2, "poll", [ALL])],
+        # An entry of unknown outcome is appended later than the next one of its client.
+        [(0, "send", [sent(1, 1)], "info"), (0, "send", [sent(0, 2)]), (1, "poll", [polled((0, 2), (1, 1))])],
     ],
 )  # fmt: skip
 def test_what_is_right_is_valid(steps: list[Step]) -> None:
@@ -121,6 +124,12 @@ def test_what_is_no_send_or_poll_is_refused(value: Any) -> None:
     ]
     with pytest.raises(ModelError, match="expected"):
         offsets.check(History.of(Header(), events))
+
+
+def test_keys_that_are_no_list_are_refused() -> None:
+    """If it failed, the checker would break on a number."""
+    with pytest.raises(ModelError, match="expected"):
+        offsets.check(history((1, "assign", 5), *SENT))
 
 
 def test_without_polls_there_is_nothing_to_judge() -> None:

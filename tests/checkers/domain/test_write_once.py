@@ -9,6 +9,7 @@ import pytest
 
 from checkers.domain import write_once
 from checkers.history import Event, Header, History
+from checkers.history.errors import ModelError
 
 Line = tuple[int, str, str, Any]  # process, type, f, value; the node is n1 unless the value says so
 
@@ -119,6 +120,22 @@ def test_what_nobody_promised_is_no_alarm() -> None:
     ]
     assert write_once.check(whole(lines, once=[1], notes=[2])).result == "valid"
     assert write_once.check(whole(lines, once=[1, 4], notes=[2])).result == "valid"
+
+
+def test_a_row_that_was_there_is_not_that_of_the_insert_which_failed() -> None:
+    """A client that asks again after a lost answer, and hears that the row is there, would make a right store wrong."""
+    lines = [put(1, "info", once=[1]), put(2, "fail", once=[1]), read(3, once=[1]), put(4, "fail", once=[2])]
+    assert write_once.check(whole(lines, once=[1])).result == "valid"
+    again = whole([*lines, put(5, "ok", once=[2])], once=[1, 2])
+    assert write_once.check(again).result == "valid"
+
+
+def test_a_range_that_is_no_range_of_numbers_is_refused() -> None:
+    """The checker would break on a text."""
+    line = read(2, once=[1])
+    line["value"]["from"] = "a"
+    with pytest.raises(ModelError, match="whole numbers as from and below"):
+        write_once.check(whole([line]))
 
 
 def test_where_the_owner_changes_an_asynchronous_row_stays_on_the_node_that_acknowledged_it() -> None:

@@ -239,3 +239,38 @@ def test_when_a_value_was_asked_for_does_not_matter() -> None:
     assert by_model.judge(history, "register", promise=EVENTUAL).result == "valid"
     assert by_model.judge(history, "register", promise="coherence").result == "valid"
     assert by_model.judge(history, "register").result == "invalid"
+
+
+@pytest.mark.parametrize(
+    ("model", "calls", "why"),
+    [
+        (
+            "list",
+            [("append", "fail", 1), ("read", "ok", [1])],
+            "read 1, although every write of it surely failed",
+        ),
+        ("list", [("read", "ok", [1])], "read 1, which no client ever asked to write"),
+        (
+            "kv",
+            [("append", "fail", "a"), ("get", "ok", "a")],
+            "read a, and no puts and appends that may have",
+        ),
+        (
+            "counter",
+            [("add", "fail", 1), ("read", "ok", 1)],
+            "read 1, and no additions that may have happened give",
+        ),
+    ],
+)
+def test_what_a_client_asked_for_in_vain_is_not_said_to_be_asked_by_nobody(
+    model: str, calls: list[Call], why: str
+) -> None:
+    """If this fails, the sentence of an anomaly is not so: the history has the operation that asked for it."""
+    (found,) = written.check(history_of(lines_of(*calls)), model=model).witnesses
+    assert why in found.summary
+
+
+def test_a_counter_that_nobody_added_to_may_be_read_as_nothing() -> None:
+    """If this fails, such a history is not judged under a promise without order, though the model knows it."""
+    calls: list[Call] = [("read", "ok", None), ("add", "ok", 1), ("read", "ok", 1)]
+    assert written.check(history_of(lines_of(*calls)), model="counter").result == "valid"
