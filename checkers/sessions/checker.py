@@ -62,7 +62,7 @@ def check(
     `initial`: what each key held before, or a `Start`; None: what the history says.
 
     `details`: keys, keys_invalid, keys_not_judged (by key the reason), steps, observations. Keys on which a value was
-    written twice are not judged; the verdict is then unknown, unless another key is invalid. `timeout_s` is the
+    written twice (or the first one again) are not judged; the verdict is then unknown, unless another key is invalid. `timeout_s` is the
     outermost limit, by `clock`; None: the verdict depends on no clock.
     Raises KeyError for an unknown guarantee, ModelError for a cas without two values.
     """
@@ -87,7 +87,7 @@ def check(
 def _outcome(key: Key, guarantee: str, kinds: frozenset[Kind]) -> Witness | str | None:
     """A witness if the guarantee does not hold on the key; a reason if the key is not judged; None if it holds."""
     if key.repeated:
-        return "a value was written twice"
+        return key.repeated
     edges = list(edges_of(key))
     if guarantee == COHERENCE:
         if key.impossible:

@@ -169,9 +169,10 @@ def _verdict(
 def _witness(history: History, stale: Stale) -> Witness:
     read, since = history.at(numpy.array([stale.read, stale.since]))
     value = value_words(read.value)
+    name = "the register" if read.key is None else f"key {read.key}"
     return Witness(
         rule="stale-read",
-        summary=f"process {read.process} read {value} of key {read.key}, stale by at least {stale.ms:.1f} ms "
+        summary=f"process {read.process} read {value} of {name}, stale by at least {stale.ms:.1f} ms "
         f"and {stale.versions} versions",
         events=tuple(sorted({*since.events, *read.events})),
         key=read.key,

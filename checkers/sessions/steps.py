@@ -1,10 +1,11 @@
 """The reads and writes of every process on one key, in its own order.
 
 An operation becomes a step if it surely took effect: it was answered ok, or it is a write of unknown outcome and
-a read showed its value. The process never learnt of such a write, so its later operations need not come after it.
+a read showed its value. A compare-and-set of a value with itself writes nothing that a read could show. The process never learnt of such a write, so its later operations need not come after it.
 Refused operations are not steps; a refused compare-and-set does not count as a read of the value.
 
-A key is judged only if no value was written to it twice: then a read says which write it observed.
+A key is judged only if no value was written to it twice, nor the first one again: then a read says which write it
+observed.
 """
 
 from __future__ import annotations
@@ -52,7 +53,8 @@ class Key:
     failed: dict[Value, Operation] = field(default_factory=dict)
     impossible: list[Operation] = field(default_factory=list)
     observed: int = 0
-    repeated: bool = False
+    repeated: str = ""
+    """Why a read does not say which write it observed."""
 
 
 def all_but_dirty(role: str | None, mode: str | None) -> bool:
@@ -110,8 +112,10 @@ def _note_writer(key: Key, operation: Operation) -> None:
         return
     if operation.type == "fail":
         key.failed.setdefault(value, operation)
-    elif value == key.start or value in key.writers:
-        key.repeated = True
+    elif value in key.writers:
+        key.repeated = "a value was written twice"
+    elif value == key.start:
+        key.repeated = key.repeated or "the value from before the first write was written"
     else:
         key.writers[value] = operation
 
@@ -152,9 +156,8 @@ def _step(operation: Operation, shown: set[Value], reads: Reads) -> Step | None:
         if operation.type != "ok" or not reads(operation.role, operation.mode):
             return None
         return Step(operation, (identity(operation.value),), ())
-    if operation.type == "fail" or (operation.type == "info" and written(operation) not in shown):
+    new = written(operation)
+    old = (same_both(operation)[0],) if operation.f == "cas" else ()
+    if operation.type == "fail" or (operation.type == "info" and (new not in shown or new in old)):
         return None
-    if operation.f == "write":
-        return Step(operation, (), (written(operation),))
-    old, new = same_both(operation)
-    return Step(operation, (old,), () if old == new else (new,))
+    return Step(operation, old, () if new in old else (new,))

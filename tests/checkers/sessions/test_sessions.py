@@ -355,6 +355,20 @@ def test_a_write_of_unknown_outcome_may_come_late() -> None:
         assert result(guarantee, (0, "w?", 1), (0, "r", None), (1, "r", None), (1, "r", 1)) == "valid"
 
 
+def test_a_cas_of_a_value_with_itself_that_got_no_answer_shows_nothing() -> None:
+    """A false alarm: it may never have happened, so its process need not have met the value."""
+    lines: list[Line] = [(0, "w", 1), (1, "w", 2), (1, "c?", [1, 1]), (2, "r", 1), (2, "r", 2)]
+    assert coherent(history(lines).operations)
+    for guarantee in GUARANTEES:
+        assert result(guarantee, *lines) == "valid"
+
+
+def test_a_deletion_is_not_said_to_be_a_second_write() -> None:
+    """The reason why a key is not judged would not be so."""
+    verdict = check(history([(0, "w", 1), (0, "w", None), (0, "r", None)]))
+    assert verdict.details["keys_not_judged"] == {"x": "the value from before the first write was written"}
+
+
 def test_values_written_twice_are_not_judged() -> None:
     """A read of either write would be held against the wrong one."""
     verdict = check(history([(0, "w", 1), (1, "w", 1), (0, "r", 1)]))
@@ -389,6 +403,11 @@ def test_how_stale() -> None:
     verdict = check_staleness(made, versions_max=2)
     assert (verdict.result, verdict.witnesses[0].rule) == ("invalid", "stale-read")
     assert verdict.witnesses[0].events == (0, 1, 10, 11)
+    assert "of key x, stale" in verdict.witnesses[0].summary
+    keyless = replace(
+        made, operations=tuple(msgspec.structs.replace(each, key=None) for each in made.operations)
+    )
+    assert "of the register, stale" in check_staleness(keyless, versions_max=2).witnesses[0].summary
     assert check_staleness(made, ms_max=4.5).result == "invalid"
 
 
