@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from checkers.history.operation import Operation
+from checkers.history.operation import Operation, both
 from checkers.history.values import identity, value_words
 from checkers.linearizable.models import Model, Register, State
 from checkers.linearizable.shrinking import Proof
@@ -93,7 +93,7 @@ def _deed(operation: Operation) -> str:
 
 def _deed_of(operation: Operation) -> str:
     if operation.f == "cas":
-        old, new = operation.value
+        old, new = both(operation)
         return f"the change of {value_words(old)} to {value_words(new)} by process {operation.process}"
     if operation.is_deletion:
         return f"the deletion by process {operation.process}"

@@ -14,9 +14,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from checkers.history.operation import Operation
+from checkers.history.operation import Operation, leaves, same_both
+from checkers.history.values import Value, identity
 
 NEVER = 1 << 62
 
@@ -57,7 +57,7 @@ def _as_write(cut: Operation) -> Operation:
         process=-1,
         f="write",
         key=cut.key,
-        value=_left(cut),
+        value=leaves(cut),
         invoke_index=cut.invoke_index,
         invoke_ns=cut.invoke_ns,
         complete_index=cut.complete_index,
@@ -68,11 +68,6 @@ def _as_write(cut: Operation) -> Operation:
     )
 
 
-def _left(operation: Operation) -> Any:
-    """The value that a write or compare-and-set leaves."""
-    return operation.value[1] if operation.f == "cas" else operation.value
-
-
 def _cuts(operations: Sequence[Operation]) -> Iterable[int]:
     """The places of operations that are cuts."""
     seen, refused = _last_seen(operations)
@@ -81,8 +76,7 @@ def _cuts(operations: Sequence[Operation]) -> Iterable[int]:
     for place, operation in enumerate(operations):
         is_alone = operation.invoke_index > latest_end and not _is_met(operations, place)
         if operation.f != "read" and operation.type == "info":
-            value = _frozen(_left(operation))
-            hidden_until = max(hidden_until, seen.get(value, -1), refused)
+            hidden_until = max(hidden_until, seen.get(identity(leaves(operation)), -1), refused)
         elif operation.complete_index is not None:
             latest_end = max(latest_end, operation.complete_index)
         is_sure = operation.f != "read" and operation.type == "ok" and operation.complete_index is not None
@@ -96,9 +90,9 @@ def _is_met(operations: Sequence[Operation], place: int) -> bool:
     return ended is None or (place + 1 < len(operations) and operations[place + 1].invoke_index < ended)
 
 
-def _last_seen(operations: Iterable[Operation]) -> tuple[dict[Any, int], int]:
+def _last_seen(operations: Iterable[Operation]) -> tuple[dict[Value, int], int]:
     """By value, the last event at which a call may see it; and the last at which a call sees a different value."""
-    seen: dict[Any, int] = {}
+    seen: dict[Value, int] = {}
     refused = -1
     for operation in operations:
         ended = (
@@ -107,16 +101,12 @@ def _last_seen(operations: Iterable[Operation]) -> tuple[dict[Any, int], int]:
             else operation.complete_index
         )
         if operation.found_nothing or (operation.f == "read" and operation.type == "ok"):
-            seen[_frozen(operation.value)] = max(seen.get(_frozen(operation.value), -1), ended)
+            value = identity(operation.value)
+            seen[value] = max(seen.get(value, -1), ended)
         elif operation.f == "cas":
             if operation.type == "fail":
                 refused = max(refused, ended)
             else:
-                old = _frozen(operation.value[0])
+                old, _ = same_both(operation)
                 seen[old] = max(seen.get(old, -1), ended)
     return seen, refused
-
-
-def _frozen(value: Any) -> Any:
-    """A hashable form of the value."""
-    return tuple(map(_frozen, value)) if isinstance(value, list) else value

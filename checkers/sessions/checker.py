@@ -62,8 +62,8 @@ def check(
     `initial`: what each key held before, or a `Start`; None: what the history says.
 
     `details`: keys, keys_invalid, keys_not_judged (by key the reason), steps, observations. Keys on which a value was
-    written twice (or the first one again) are not judged; the verdict is then unknown, unless another key is invalid. `timeout_s` is the
-    outermost limit, by `clock`; None: the verdict depends on no clock.
+    written twice (or the first one again) are not judged; the verdict is then unknown, unless another key is invalid.
+    `timeout_s` is the outermost limit, by `clock`; None: the verdict depends on no clock.
     Raises KeyError for an unknown guarantee, ModelError for a cas without two values.
     """
     kinds = _KINDS[guarantee]

@@ -1,7 +1,8 @@
 """The reads and writes of every process on one key, in its own order.
 
 An operation becomes a step if it surely took effect: it was answered ok, or it is a write of unknown outcome and
-a read showed its value. A compare-and-set of a value with itself writes nothing that a read could show. The process never learnt of such a write, so its later operations need not come after it.
+a read showed its value. The process never learnt of such a write, so its later operations need not come after it. An
+unanswered compare-and-set of a value with itself is no step, because no read could show that it took effect.
 Refused operations are not steps; a refused compare-and-set does not count as a read of the value.
 
 A key is judged only if no value was written to it twice, nor the first one again: then a read says which write it

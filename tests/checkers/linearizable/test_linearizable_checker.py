@@ -137,3 +137,18 @@ def test_a_witness_of_a_long_history_is_small() -> None:
     assert witness.rule == "stale-read"
     assert len(witness.events) == 6
     assert "read 200" in witness.summary
+
+
+def test_a_cas_answered_with_what_was_there_is_named_in_a_sentence() -> None:
+    """An anomaly would be lost: the checker would break over the words of its witness."""
+    lines = history_of(
+        ("write", "ok", 1),
+        ("write", "ok", 1),
+        ("cas", "ok", [1, 2, 1]),
+        ("write", "ok", 3),
+        ("read", "ok", 2),
+    )
+    verdict = linearizable.check(built(lines))
+    assert verdict.result == "invalid"
+    swapped = linearizable.check(built([*lines[:3], ("cas", "ok", [2, 3, 2], "r1"), ("read", "ok", 2, "r1")]))
+    assert "although the change of 2 to 3 by process 3 had completed" in swapped.summary

@@ -117,3 +117,23 @@ def test_quiet_histories_are_cut_and_crashes_that_may_be_seen_keep_them_whole() 
     assert len(segments(deleted, 3)) == 4
     assert len(segments([*deleted[:-1], nothing], 3)) == 1
     assert len(segments([structs.replace(each, f="append") for each in quiet], 3)) == 1
+
+
+def test_values_of_every_kind_have_segments() -> None:
+    """A long key with objects as values could not be spread over workers: the cutting would break."""
+    written = [
+        Operation(
+            type="info" if number == 1 else "ok",
+            process=number,
+            f="cas" if number == 3 else "write",
+            key="k",
+            value=[{"n": 2}, {"n": 3}, {"n": 2}] if number == 3 else {"n": number},
+            invoke_index=2 * number,
+            invoke_ns=0,
+            complete_index=2 * number + 1,
+            complete_ns=0,
+        )
+        for number in range(5)
+    ]
+    assert [len(part.operations) for part in segments(written, 3)] == [3, 3]
+    assert segments(written, 4)[1].operations[0].value == {"n": 3}
