@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import msgspec
-
+from checkers.history.values import identity
 from checkers.linearizable import monitors
 from checkers.linearizable.models import Model
 from checkers.linearizable.order import placed
@@ -51,7 +50,7 @@ def of_no(
         values = [subjects[place].operation.value for place in decision.core]
         asked = [subjects[place].operation.f for place in decision.core]
         seen = [value[0] if f == "cas" else value for value, f in zip(values, asked, strict=True)]
-        different = {msgspec.json.encode(value, order="sorted"): value for value in seen}
+        different = {identity(value): value for value in seen}
         values_alone = {"kind": "zones", "keys": list(keys), "values": list(different.values())}
         return values_alone | _shown(subjects, decision, proof)
     assert decision.failing is not None

@@ -1,6 +1,7 @@
 """The meaning of operations, a second time: for `verify`, which must share nothing with the search that it checks.
 
-A state is whatever the object holds; `STEPS` says what an operation makes of it. Values are compared as JSON compares.
+A state is whatever the object holds; `STEPS` says what an operation makes of it. Values are the same as
+`checkers.history.values` says.
 """
 
 from __future__ import annotations
@@ -11,10 +12,8 @@ from fractions import Fraction
 from functools import partial
 from typing import Any
 
-import msgspec
-
 from checkers.history.operation import TAKES, Operation
-from checkers.history.values import Set
+from checkers.history.values import Set, identity
 
 OPEN = float("inf")
 WRONG = object()
@@ -208,14 +207,12 @@ def _value_of(operation: Operation, model: str) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """A JSON value as one that can be hashed and that equals only what JSON calls equal."""
+    """A JSON value as one that can be hashed and that equals only what is the same value."""
     if isinstance(value, Set):
         return ("#", frozenset(map(plain, value)))
     if isinstance(value, list | tuple):
         return tuple(plain(part) for part in value)
-    return (
-        value if value is None or type(value) in (int, str) else (msgspec.json.encode(value, order="sorted"),)
-    )
+    return identity(value)
 
 
 def _transaction(values: dict[str, Any], micros: Sequence[tuple[str, str, Any]]) -> Any:

@@ -1,12 +1,11 @@
 """The meaning of transactions, a second time: for `verify_isolation`, which must share nothing with the search.
 
 `RULES` holds, by the anomaly's name, what is impossible even without a cycle: two orders of one list, or a value that
-was never written or only by a failed transaction. Keys and values are compared as JSON compares them.
+was never written or only by a failed transaction. Keys and values are the same as `checkers.history.values` says.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -15,6 +14,7 @@ from typing import Any
 from checkers.history.history import History
 from checkers.history.members import answered_by
 from checkers.history.operation import Operation
+from checkers.history.values import Composite
 from checkers.proofs.meaning import Terms
 
 NEVER = float("inf")
@@ -26,7 +26,8 @@ READS = ("r", "rp")
 class Txn:
     """A transaction that happened, or may have (`ok` false: its reads had no answer). `session` keeps an order.
 
-    `micros`: a key by `name_of`, a value as it stands. `rank`: its place in the store's own order, if that is known.
+    `micros`: a key by `name_of`; a value as it stands, but one of a register that is a list or an object in an object
+    of its own, because nothing goes in or out of it. `rank`: its place in the store's own order, if that is known.
     """
 
     id: int
@@ -83,15 +84,17 @@ def transactions_in(history: History, asked: Terms) -> Iterable[Txn]:
 
 def _since(begun: Any, f: str, value: Any, are_lists: bool) -> Any:
     """The value that a micro-operation shows or writes, as if the key had begun with nothing and not with `begun`."""
-    if begun is None or f == "append":
-        return value
     if are_lists:
+        if begun is None or f == "append":
+            return value
         shown, there = list(value or []), len(begun)
         is_there = name_of(shown[:there]) == name_of(list(begun))
         return shown[there:] if is_there else [*shown, None]  # no client writes null
-    if name_of(value) == name_of(begun):
+    if begun is not None and name_of(value) == name_of(begun):
         return None
-    return {"nothing": True} if value is None and f in READS else value
+    if begun is not None and value is None and f in READS:
+        return {"nothing": True}
+    return {"value": value} if isinstance(value, list | tuple | dict) else value
 
 
 def _session(history: History, operation: Operation, looks: bool, asked: Terms) -> Any:
@@ -102,10 +105,8 @@ def _session(history: History, operation: Operation, looks: bool, asked: Terms) 
 
 
 def name_of(value: Any) -> str:
-    """The name of a key or a value. Values that JSON calls different have different names."""
-    if type(value) is int:
-        return str(value)
-    return json.dumps(value, separators=(",", ":"), sort_keys=True)
+    """The name of a key or a value. Values that are different have different names."""
+    return str(value) if type(value) is int else repr(Composite(value))
 
 
 def keys_shown_as(word: str, known: Known) -> list[str]:

@@ -209,7 +209,10 @@ def _is_fractured(key: str, named: Sequence[Txn], orders: _Orders) -> bool:
 
 
 def _no_order(events: Sequence[int], promise: _Promise, known: Known) -> None:
-    """A part of an execution is an execution, without the reads in it that show a value from outside it."""
+    """A part of an execution is an execution, without the reads in it that show a value from outside it.
+
+    A read of a register behind an own write of that value shows this write.
+    """
     part = {event: known[event] for event in events}
     lists = is_list(known.values())
     writers: dict[tuple[str, str], list[Txn]] = {}
@@ -218,8 +221,10 @@ def _no_order(events: Sequence[int], promise: _Promise, known: Known) -> None:
             for value in dict.fromkeys(txn.wrote(key)):
                 writers.setdefault((key, value), []).append(txn)
 
-    def counts(txn: Txn, f: str, key: str, value: Any) -> bool:
-        if f not in READS or not txn.ok:
+    def counts(txn: Txn, number: int) -> bool:
+        f, key, value = txn.micros[number]
+        before = [(name_of(wrote), at) for g, at, wrote in txn.micros[:number] if g not in READS]
+        if f not in READS or not txn.ok or (not lists and (name_of(value), key) in before):
             return True
         for shown in elements(value) if lists else [value]:
             by = writers.get((key, name_of(shown)), [])
@@ -232,7 +237,9 @@ def _no_order(events: Sequence[int], promise: _Promise, known: Known) -> None:
         return True
 
     part = {
-        event: replace(txn, micros=tuple(micro for micro in txn.micros if counts(txn, *micro)))
+        event: replace(
+            txn, micros=tuple(micro for number, micro in enumerate(txn.micros) if counts(txn, number))
+        )
         for event, txn in part.items()
     }
     cases = Duplicates(part).cases()

@@ -280,8 +280,13 @@ class _Reader:
             if value is None or (
                 begun is not None and identity(value) in map(identity, self._elements(begun))
             ):
-                expected = f"a value other than {value_words(value)}, with which {self.key_names[key]} began,"
-                raise _not_a_transaction(operation, f"{expected} to be written", value)
+                began = (
+                    ""
+                    if value is None and begun is not None
+                    else f", with which {_shown(self.key_names[key])} began,"
+                )
+                expected = f"a value other than {value_words(value)}{began} to be written"
+                raise _not_a_transaction(operation, expected, value)
             return self.number(value), 0
         if operation.type != "ok":
             return 0, UNKNOWN

@@ -55,7 +55,10 @@ def smallest(
 
 
 def _sources(columns: Columns, workload: Workload) -> list[set[int]]:
-    """By micro-operation, the transactions that made the writes which it shows, or one of which it shows."""
+    """By micro-operation, the transactions that made the writes which it shows, or one of which it shows.
+
+    A read of a register behind an own write of that value shows this write (see `candidates`).
+    """
     last: dict[tuple[int, int], int] = {}
     writers: dict[tuple[int, int], set[int]] = {}
     for micro, (f, key, value) in enumerate(
@@ -75,13 +78,19 @@ def _sources(columns: Columns, workload: Workload) -> list[set[int]]:
         possible[key, value] = happened if happened or value == NIL else by
     sources: list[set[int]] = [set() for _ in range(len(columns.f))]
     for txn in numpy.flatnonzero(columns.outcome == OK).tolist():
+        own: set[tuple[int, int]] = set()
         for micro in range(int(columns.first[txn]), int(columns.first[txn + 1])):
             key, value, length = (
                 int(columns.key[micro]),
                 int(columns.value[micro]),
                 int(columns.length[micro]),
             )
+            if columns.f[micro] == WRITE:
+                own.add((key, value))
             if columns.f[micro] == WRITE or length < 0:
+                continue
+            if workload != "append" and (key, value) in own:
+                sources[micro].add(txn)
                 continue
             values = columns.elements[value : value + length].tolist() if workload == "append" else [value]
             sources[micro].update(*(possible.get((key, shown), ()) for shown in values))

@@ -115,7 +115,7 @@ def judge_registers(
                     continue  # else the first that is of the row itself, after reads by predicates
             if writer[micro] == OPEN:
                 continue
-            if value[micro] == NIL:
+            if value[micro] == NIL and writer[micro] == NONE:
                 version[micro] = micros + key[micro]
                 continue
             source = writer[micro]

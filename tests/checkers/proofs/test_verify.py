@@ -299,3 +299,18 @@ def test_zones_of_values_that_look_alike(one: Any, other: Any) -> None:
     assert verdict.result == "invalid" and verdict.details["proofs"][0]["kind"] == "zones"
     assert len(verdict.details["proofs"][0]["values"]) == 2
     assert verify.check(history, verdict, asked(verdict)).holds
+
+
+@pytest.mark.parametrize(("written", "read"), [(-0.0, 0.0), ({"a": -0.0}, {"a": 0.0}), ([-0.0], [0.0])])
+def test_values_that_are_the_same_are_the_same_to_the_verifier(written: Any, read: Any) -> None:
+    """If it failed, --verify would leave a right verdict unknown."""
+    events = [
+        Event(index=0, time_ns=0, type="invoke", process=0, f="write", key="x", value=written),
+        Event(index=1, time_ns=1, type="ok", process=0, f="write", key="x", value=written),
+        Event(index=2, time_ns=2, type="invoke", process=0, f="read", key="x"),
+        Event(index=3, time_ns=3, type="ok", process=0, f="read", key="x", value=read),
+    ]
+    history = History.of(Header(), events)
+    verdict = linearizable.check(history)
+    assert verdict.result == "valid"
+    assert verify.check(history, verdict, asked(verdict)).holds

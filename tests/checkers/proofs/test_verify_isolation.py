@@ -20,6 +20,8 @@ from checkers.transactional import anomalies
 from checkers.transactional.columns import WORKLOADS, Workload
 from checkers.verdict import Verdict
 from tests import examples
+from tests.checkers.brute.histories import Line
+from tests.checkers.brute.histories import history_of as lines_of
 from tests.checkers.transactional.arbitrary import arbitrary
 from tests.checkers.transactional.tiny_database import LEVELS, TinyDatabase
 from tests.checkers.transactional.txns import Txn, ok, register
@@ -246,3 +248,27 @@ def test_an_order_remembers_the_latest_beginning() -> None:
         details = {**verdict.details, "proof": {"kind": "order", "order": order}}
         found = verify_isolation.check(apart, replace(verdict, details=details), Terms(model=model))
         assert found.holds == holds, found.refused
+
+
+@pytest.mark.parametrize("value", [[1, 2], {"a": [0.0]}, "é", 1e300, -0.0, [], [["é"]]])
+def test_keys_and_values_of_every_kind(value: Any) -> None:
+    """If it failed, --verify would take a list in a register for its elements, and leave a right verdict unknown."""
+    same = 0.0 if value == 0 else value
+    keys: list[Any] = [value, "x"]
+
+    def told(*answers: Any) -> History:
+        lines = []
+        for process, micros in enumerate(answers):
+            asked_for = [[f, key, shown if f == "w" else None] for f, key, shown in micros]
+            lines += [Line("invoke", process, "txn", asked_for), Line("ok", process, "txn", micros)]
+        return lines_of(lines)
+
+    for key in keys:
+        first, second, read = [["w", key, value]], [["w", key, 1]], [["r", key, same]]
+        cases = (first, read), (first, second, [["r", key, 1]]), (first, second, read)
+        for case, expected in zip(cases, ("valid", "valid", "invalid"), strict=True):
+            found = told(*case)
+            verdict = transactional.check(found, workload="rw-register", model="strict-serializable")
+            assert verdict.result == expected
+            checked = verify_isolation.check(found, verdict, Terms(model="strict-serializable"))
+            assert checked.holds, checked.refused

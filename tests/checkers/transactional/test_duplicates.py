@@ -20,7 +20,7 @@ from checkers.transactional.candidates import Choice
 from checkers.verdict import Verdict
 from tests import examples
 from tests.checkers.brute import duplicates, isolation
-from tests.checkers.brute.histories import history_of
+from tests.checkers.brute.histories import Line, history_of
 from tests.checkers.transactional.txns import Txn, history, ok, register, txn
 
 SERIAL = "serializable"
@@ -302,3 +302,35 @@ def test_cases_are_tried_until_one_holds_and_each_failure_rules_out_all_like_it(
         assert result == ("proved" if expected else "refuted")
         assert not expected or judge(found)[0] == "proved"
     assert cases.choose([Choice(0, (1, 2))], {}, lambda case: ("refuted", None), 1)[0] == "open"
+
+
+def overwritten_by_itself(written: int, *beside: Txn) -> History:
+    """A transaction that reads its own first write of x, which another one overwrote; x began with 0."""
+    own = register(1, f"wx{written} rx1 rx{written}", 0, 9)
+    return history(ok(2, "wx1", 1, 8), own, *beside).starting_at(0)
+
+
+@pytest.mark.parametrize("model", sorted(transactional.MODELS))
+def test_an_own_write_of_the_first_value_is_no_read_of_the_beginning(model: str) -> None:
+    """A false alarm: a transaction that wrote what the key began with would be said to have read of the beginning."""
+    assert judged(overwritten_by_itself(0), model).result == judged(overwritten_by_itself(7), model).result
+
+
+def test_the_transactions_without_an_order_have_none_by_themselves() -> None:
+    """A proof that proves nothing: a read of an own write would be left out, since others wrote the value, too."""
+    for beside in ((), (txn("info", 2, "wx7"),)):
+        found = history(register(1, "wx7 wx1 rx7"), *beside)
+        assert judged(found, "monotonic-view").result == "invalid"
+
+
+def test_a_write_of_null_is_not_said_to_be_what_the_key_began_with() -> None:
+    """The sentence would not be so."""
+    null = history_of(
+        [Line("invoke", 0, "txn", [["w", True, None]]), Line("ok", 0, "txn", [["w", True, None]])]
+    )
+    for start, words in (
+        (1, "other than nothing to be"),
+        (None, "other than nothing, with which true began, to be"),
+    ):
+        with pytest.raises(ModelError, match=f"expected a value {words} written"):
+            transactional.check(null.starting_at(start), workload="rw-register")
