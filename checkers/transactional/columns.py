@@ -62,7 +62,8 @@ class Columns:
     elements  int64[e]    the lists that were read, one after the other (append only)
 
     `key_names` and `value_names` (the latter for ids below 0, by -id-1) are for people; without them numbers stand.
-    `start_names`: by key, what people call NIL if it is not null.
+    `start_names`: by key, what people call NIL if it is not null; of a list what it began with, which reads have not in
+    `elements`. `without_start`: the last element of a list read that did not show that (0: there is none).
     `session_names`: by process, if sessions are not clients.
     `rank` float64[n]: the place of each transaction in the store's own order, NaN if that is not known; None: of none.
     """
@@ -82,6 +83,7 @@ class Columns:
     value_names: Sequence[Any] | None = None
     session_names: Mapping[int, str] | None = None
     start_names: Mapping[int, str] = field(default_factory=dict)
+    without_start: int = 0
     rank: NDArray[numpy.float64] | None = None
     has_real_time: bool = True
     """Whether the events have an order between processes; if not, no model with real time is judged."""
@@ -218,6 +220,9 @@ def _in_sessions(columns: Columns, names: Sequence[str | None]) -> Columns:
     return replace(columns, process=numpy.array(process, numpy.int64), session_names=session_names)
 
 
+_WITHOUT_START = ("without start",)  # no value's identity
+
+
 class _Reader:
     """Numbers keys and values as they come."""
 
@@ -256,6 +261,7 @@ class _Reader:
             key_names=tuple(self.key_names),
             value_names=tuple(self.value_names),
             start_names={key: _shown(value) for key, value in self.begun.items()},
+            without_start=self.values.get(_WITHOUT_START, 0),
         )
 
     def transaction(self, operation: Operation) -> None:
@@ -294,21 +300,12 @@ class _Reader:
             return (NIL if identity(value) == identity(begun) else self.number(value)), 0
         if value is not None and not isinstance(value, list | tuple):
             raise _not_a_transaction(operation, "a list or null as what was read", value)
-        start = len(self.elements)
-        self.elements.extend(map(self.number, self._since(begun, value or [])))
+        start, shown, there = len(self.elements), list(value or []), len(begun or ())
+        is_there = begun is None or list(map(identity, shown[:there])) == list(map(identity, begun))
+        self.elements += map(self.number, shown[there:] if is_there else shown)
+        if not is_there:
+            self.elements.append(self._named(_WITHOUT_START, None))
         return start, len(self.elements) - start
-
-    @staticmethod
-    def _since(begun: Any, shown: Sequence[Any]) -> Sequence[Any]:
-        """The elements that a list read shows behind the start value; without that value, all of them and null."""
-        if begun is None:
-            return shown
-        there = len(begun)
-        return (
-            shown[there:]
-            if list(map(identity, shown[:there])) == list(map(identity, begun))
-            else (*shown, None)
-        )
 
     def _elements(self, begun: Any) -> Sequence[Any]:
         """The elements that a list began with; no value of a register is one."""
@@ -327,9 +324,10 @@ class _Reader:
 
     def number(self, value: Any) -> int:
         """A natural number stands for itself; any other value gets a number below zero."""
-        if type(value) is int and 0 <= value < 2**62:
-            return value
-        number = self.values.setdefault(identity(value), -len(self.values) - 1)
+        return value if type(value) is int and 0 <= value < 2**62 else self._named(identity(value), value)
+
+    def _named(self, same: Any, value: Any) -> int:
+        number = self.values.setdefault(same, -len(self.values) - 1)
         if -number > len(self.value_names):
             self.value_names.append(value)
         return number

@@ -58,7 +58,8 @@ class Explanation:
 
     def no_order_witness(self, core: Sequence[int], model: str) -> Witness:
         """That the transactions of `core` have no execution of the model."""
-        sentence = f"no execution that is {model} gives the answers of these {len(core)} transactions"
+        many = "this transaction" if len(core) == 1 else f"these {len(core)} transactions"
+        sentence = f"no execution that is {model} gives the answers of {many}"
         return Witness(
             rule=NO_ORDER,
             summary=f"{NO_ORDER}: {sentence}",
@@ -187,7 +188,12 @@ class Explanation:
                     return f"{reader} {self._did(problem.micro)} after it {wrote}, but no read shows them in that order"
                 return f"{reader} read {key} as {answer}, and {writer} read it as {self._answer(cause or 0)}"
             case "garbage-read":
-                return f"{reader} read {key} as {answer}, which holds a value that was never written"
+                what = "which holds a value that was never written"
+                if self._lacks_start(problem.micro):
+                    what = (
+                        f"without {columns.start_names[int(columns.key[problem.micro])]}, with which it began"
+                    )
+                return f"{reader} read {key} as {answer}, {what}"
             case "duplicate-elements":
                 return f"{reader} read {key} as {answer}, in which a value stands twice"
             case "lost-update":
@@ -223,12 +229,18 @@ class Explanation:
         columns = self.columns
         if self.workload == "rw-register":
             return columns.value_name(int(columns.value[micro]), int(columns.key[micro]))
-        start, length = int(columns.value[micro]), int(columns.length[micro])
-        shown = [
-            columns.value_name(int(element), int(columns.key[micro]))
-            for element in columns.elements[start : start + length][-SHOWN_MAX:]
-        ]
-        return "[" + ", ".join((["…"] if length > SHOWN_MAX else []) + shown) + "]"
+        start, length, key = int(columns.value[micro]), int(columns.length[micro]), int(columns.key[micro])
+        lacks = self._lacks_start(micro)
+        began = [] if lacks or key not in columns.start_names else [columns.start_names[key][1:-1]]
+        elements = columns.elements[start : start + length - lacks].tolist()
+        shown = [columns.value_name(element, key) for element in elements[-SHOWN_MAX:]]
+        return "[" + ", ".join((["…"] if len(elements) > SHOWN_MAX else began) + shown) + "]"
+
+    def _lacks_start(self, micro: int) -> bool:
+        """Whether a list read did not show what the list began with."""
+        columns, end = self.columns, int(self.columns.value[micro] + self.columns.length[micro])
+        is_list = self.workload == "append" and columns.f[micro] != WRITE and columns.length[micro] > 0
+        return bool(is_list and columns.without_start and columns.elements[end - 1] == columns.without_start)
 
     def _micro(self, micro: int) -> list[Any]:
         columns = self.columns

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import checkers as checkers_package
-from checkers import by_model, domain
+from checkers import by_model, domain, transactional
 from checkers.history import Event, Header, HistoryError, ModelError
 from checkers.history.foreign import edn, parse
 from checkers.history.foreign import given as as_given
@@ -339,3 +339,22 @@ def test_the_value_from_before_replaces_no_acknowledged_write() -> None:
     ]
     verdict = domain.durability.check(History.of(Header(), events).starting_at(0))
     assert [witness.rule for witness in verdict.witnesses] == ["lost-write"]
+
+
+@pytest.mark.parametrize(
+    ("shown", "words"),
+    [
+        ([], "read x as [], without [0], with which it began"),
+        ([5], "read x as [5], without [0], with which it began"),
+        ([0, 5], "read x as [0, 5], which holds a value that was never written"),
+        ([0, None], "read x as [0, null], which holds a value that was never written"),
+    ],
+)
+def test_a_list_is_said_to_be_read_as_it_was(shown: list[Any], words: str) -> None:
+    """If it failed, the sentence would show a list that no client read: without its first elements, or with a null."""
+    events = [
+        Event(index=0, time_ns=0, type="invoke", process=0, f="txn", value=[["r", "x", None]]),
+        Event(index=1, time_ns=1, type="ok", process=0, f="txn", value=[["r", "x", shown]]),
+    ]
+    (found,) = transactional.check(History.of(Header(), events).starting_at([0])).witnesses
+    assert found.summary.endswith(words)
