@@ -190,7 +190,7 @@ class _Held:
         key = self.keys[at]
         held = holders[0].spaces.get(self.space, {}).get(key)
         nodes = ", ".join(dump.node for dump in holders)
-        return f"{nodes} held {'nothing' if held is None else held} under key {key} at the end"
+        return f"{nodes} held {value_words(held)} under key {key} at the end"
 
     def _at(self, places: Sequence[int] | Array) -> Sequence[Operation]:
         return self.history.at(numpy.asarray(places, dtype=numpy.int64))
@@ -306,9 +306,8 @@ def _unknown_keys(dump: Dump, space: str, asked: set[str | None]) -> Iterator[Wi
     """Keys that no operation ever wrote to."""
     for key, value in dump.spaces.get(space, {}).items():
         if key not in asked and value is not None:  # null: nothing, as before the first write
-            summary = (
-                f"{dump.node} held {value} under key {key} at the end, to which no client ever asked to write"
-            )
+            held = f"{dump.node} held {value_words(value)} under key {key}"
+            summary = f"{held} at the end, to which no client ever asked to write"
             yield _witness("never-written", summary, [dump], [], key)
 
 
@@ -329,7 +328,8 @@ def _verdict(history: History, dumps: Sequence[Dump], witnesses: Sequence[Witnes
     if not dumps:
         summary = "no node gave a final dump"
     elif missing:
-        summary = f"no final dump of {', '.join(missing)}; the other nodes agree"
+        agree = "; the other nodes agree" if len(judged) > 1 else ""
+        summary = f"no final dump of {', '.join(missing)}{agree}"
     elif history.settled is False and not rest.is_quiet:
         summary = "the nodes had not settled when their dumps were taken: nothing can be said of replicas"
     elif not judged:

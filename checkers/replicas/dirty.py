@@ -17,7 +17,7 @@ from checkers.history.history import History
 from checkers.history.line_kernels import ABSENT, OK
 from checkers.history.operation import Operation, micros
 from checkers.history.value_rows import BEYOND, NOBODY, Numbers, Rows
-from checkers.history.values import identity
+from checkers.history.values import identity, value_words
 from checkers.verdict import Result, Verdict, Witness, concluded
 
 Array = Any  # numpy's
@@ -153,11 +153,12 @@ def _read_values(read: Operation) -> Iterator[tuple[str | None, Any]]:
 
 def _witness(read: Operation, key: str | None, value: Any, askers: Sequence[Operation]) -> Witness:
     rule = "read-from-the-future" if askers else "never-written"
+    at_key = "" if key is None else f" of key {key}"
     why = "before any client had asked to write it" if askers else "which no client ever asked to write"
     named = [*askers[:1], read]
     return Witness(
         rule=rule,
-        summary=f"a dirty read of key {key} at {read.node} returned {value}, {why}",
+        summary=f"a dirty read{at_key} at {read.node} returned {value_words(value)}, {why}",
         events=tuple(sorted(event for operation in named for event in operation.events)),
         key=key,
         node=read.node,

@@ -9,9 +9,8 @@ each family of checkers defines it: values (`convergence`), values and elements 
 The checker judges only the dumps of all members together, because a node without a dump may hold what the rest lack;
 and only if all was quiet before the dumps. Nodes that have stopped following each other for good, or that stand still
 (`checkers.history.rest`), never become equal: then it is enough that the queue's owner, by the newest term, last
-reported that nothing is pending. Otherwise the
-verdict is valid and says that there was nothing to judge. If a record does not say whether all was quiet, the checker
-assumes that it was.
+reported that nothing is pending. Otherwise the verdict is unknown and says that there was nothing to judge. If a record
+does not say whether all was quiet, the checker assumes that it was.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ import numpy
 from checkers.history.history import History, by_key
 from checkers.history.line_kernels import ABSENT, OTHER, PAIR
 from checkers.history.operation import Operation, leaves
-from checkers.history.values import Value, identity
+from checkers.history.values import Value, identity, value_words
 from checkers.verdict import WITNESSES_MAX, Verdict, Witness
 
 NAME = "overruled"
@@ -125,8 +125,8 @@ def _witness(write: Operation, value: Value, how: str, proof: list[Operation]) -
     named = [write, *proof]
     return Witness(
         rule="overruled-rollback",
-        summary=f"{write.node} answered process {write.process} that its {write.f} of {value} to key {write.key} "
-        f"was rolled back ({write.error}), and yet {how}",
+        summary=f"{write.node} answered process {write.process} that its {write.f} of {value_words(value)} to key "
+        f"{write.key} was rolled back ({write.error}), and yet {how}",
         events=tuple(sorted({event for operation in named for event in operation.events})),
         key=write.key,
         node=write.node,

@@ -29,7 +29,7 @@ from checkers.history.members import answered_by, servers
 from checkers.history.operation import Operation
 from checkers.history.value_order import ValueOrders
 from checkers.history.value_rows import Numbers
-from checkers.history.values import identity, value_words
+from checkers.history.values import value_words
 from checkers.verdict import Result, Verdict, Witness, concluded
 
 NAME = "prefix"
@@ -191,9 +191,11 @@ class _Explained:
         old, new = self._value_of(place), self._value_of(before)
         writers = [*self.orders.writers_of(old).tolist(), *self.orders.writers_of(new).tolist()]
         ago = (read.invoke_ns - (newer.complete_ns or 0)) / 1e6
-        before_it = f"{ago:.1f} ms before it began the node had shown {newer.value}, which is newer"
+        before_it = (
+            f"{ago:.1f} ms before it began the node had shown {value_words(newer.value)}, which is newer"
+        )
         summary = f"{answer(read)}, although {before_it}"
-        name, next_ = "nothing" if read.value is None else identity(read.value), identity(newer.value)
+        name, next_ = value_words(read.value), value_words(newer.value)
         why = f"Every write of {name} was over before any write of {next_} can have taken effect."
         if self.orders.was_replaced_by(old, new):
             alone = f"no other operation can have written {name}"
@@ -206,11 +208,11 @@ class _Explained:
         read, shown, missed = self._at([place, before, overtaker])
         written = value_order.written_words(missed)
         summary = (
-            f"{answer(read)}, although the node had shown {shown.value} under key {shown.key} before, "
+            f"{answer(read)}, although the node had shown {value_words(shown.value)} under key {shown.key} before, "
             f"which was written after {written} had replaced it"
         )
         first = f"{written[:1].upper()}{written[1:]} under key {read.key} was confirmed"
-        why = f"{first} before any client asked to write {shown.value} under {shown.key}."
+        why = f"{first} before any client asked to write {value_words(shown.value)} under {shown.key}."
         return _witness("went-back", read, [missed, shown, read], summary, (why,))
 
     def _value_of(self, place: int) -> int:

@@ -39,7 +39,8 @@ from checkers.history.line_kernels import ABSENT, INFO, OK, PAIR, PLAIN
 from checkers.history.members import Count, counts
 from checkers.history.operation import SUBMITTED, Operation
 from checkers.history.spans import Spans, of_faults
-from checkers.history.values import value_words
+from checkers.history.value_rows import is_to_itself
+from checkers.history.values import exact, value_words
 from checkers.verdict import Verdict, Witness, concluded
 
 NAME = "quorum"
@@ -170,11 +171,11 @@ def _changes_nothing(operation: Operation) -> bool:
     value = operation.value
     match operation.f:
         case "cas":
-            return bool(value[0] == value[1])
+            return is_to_itself(value)
         case "add":
-            return bool(value == 0)
+            return exact(value) == 0
         case "transfer":
-            return isinstance(value, dict) and value.get("amount") == 0
+            return isinstance(value, dict) and exact(value.get("amount")) == 0
         case "dequeue":
             return value is None
     return False

@@ -125,7 +125,7 @@ def _elements(value: Any) -> Sequence[Any]:
 
 def _some(elements: Sequence[object]) -> str:
     more = f" and {len(elements) - DIFFERENT_MAX} more" if len(elements) > DIFFERENT_MAX else ""
-    return ", ".join(map(str, elements[:DIFFERENT_MAX])) + more
+    return ", ".join(map(value_words, elements[:DIFFERENT_MAX])) + more
 
 
 def _rows(dump: Operation) -> dict[tuple[str, object], object]:
@@ -184,7 +184,7 @@ def _writers(history: History, differences: Sequence[Difference]) -> list[Operat
 def _how_it_ended(writer: Operation) -> str:
     answer = {"ok": "acknowledged", "fail": "refused", "info": "left open"}[writer.type]
     error = f": {writer.error}" if writer.error else ""
-    words = "deletion of" if writer.is_deletion else f"{writer.f} of {leaves(writer)} to"
+    words = "deletion of" if writer.is_deletion else f"{writer.f} of {value_words(leaves(writer))} to"
     return f"the {words} {writer.key} at {writer.node} was {answer}{error}"
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from checkers.history.history import History, by_key
 from checkers.history.operation import Operation, both
 from checkers.history.value_order import CONFIRMED, written_words
-from checkers.history.values import Value, identity
+from checkers.history.values import Value, identity, value_words
 from checkers.replicas.convergence import Dump, _dump, _witness
 from checkers.verdict import Witness
 from tests.checkers.history.value_order import ValueOrder, Writer
@@ -60,7 +60,7 @@ def _place(holders: Sequence[Dump], space: str, key: str | None) -> tuple[Value,
     """The one value (or nothing) that these dumps hold under a key that was written to, and the words for it."""
     held = holders[0].spaces.get(space, {}).get(key)
     nodes = ", ".join(dump.node for dump in holders)
-    return identity(held), f"{nodes} held {'nothing' if held is None else held} under key {key} at the end"
+    return identity(held), f"{nodes} held {value_words(held)} under key {key} at the end"
 
 
 def _impossible_value(

@@ -10,7 +10,7 @@ from checkers.history.members import answered_by
 from checkers.history.operation import Operation, both
 from checkers.history.value_kernels import NEVER
 from checkers.history.value_order import written_words as told_write
-from checkers.history.values import Value, identity
+from checkers.history.values import Value, identity, value_words
 from checkers.replicas import prefix
 from checkers.replicas.prefix import _witness, answer
 from checkers.verdict import Witness
@@ -157,11 +157,11 @@ def _missed(read: Operation, reached: int, order: ValueOrder) -> Operation | Non
 def _was_behind(read: Operation, shown: Operation, missed: Operation) -> Witness:
     written = told_write(missed)
     summary = (
-        f"{answer(read)}, although the node had shown {shown.value} under key {shown.key} before, "
+        f"{answer(read)}, although the node had shown {value_words(shown.value)} under key {shown.key} before, "
         f"which was written after {written} had replaced it"
     )
     first = f"{written[:1].upper()}{written[1:]} under key {read.key} was confirmed"
-    why = f"{first} before any client asked to write {shown.value} under {shown.key}."
+    why = f"{first} before any client asked to write {value_words(shown.value)} under {shown.key}."
     return _witness("went-back", read, [missed, shown, read], summary, (why,))
 
 
@@ -170,7 +170,8 @@ def _went_back(read: Operation, newer: Operation, order: ValueOrder) -> Witness:
     writers = [writer.operation for value in (old, new) for writer in order.writers[value]]
     named = [operation for operation in writers if operation is not None][:4]
     ago = (read.invoke_ns - (newer.complete_ns or 0)) / 1e6
-    summary = f"{answer(read)}, although {ago:.1f} ms before it began the node had shown {newer.value}, which is newer"
+    before_it = f"{ago:.1f} ms before it began the node had shown {value_words(newer.value)}, which is newer"
+    summary = f"{answer(read)}, although {before_it}"
     return _witness("went-back", read, [*named, newer, read], summary, (_why_newer(old, new, order),))
 
 

@@ -1,0 +1,84 @@
+"""What checkers of replicas say of values of every kind, and of nodes that they did not judge."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from checkers.history import Event, Header, History
+from checkers.replicas import convergence, dirty, quorum, stored_start
+from tests.checkers.replicas.test_quorum import fault
+
+NODES = ("n1", "n2", "n3")
+
+
+def history(*lines: dict[str, Any], **header: Any) -> History:
+    events = [
+        Event(**{"index": index, "time_ns": index, "process": 0, **line}) for index, line in enumerate(lines)
+    ]
+    return History.of(Header(**{"nodes": NODES, "quorum": 2, **header}), events)
+
+
+def done(f: str, value: Any, answer: Any = None, **fields: Any) -> list[dict[str, Any]]:
+    asked = {"f": f, "value": value, **fields}
+    return [
+        {"type": "invoke", **asked},
+        {"type": "ok", **asked, "value": value if answer is None else answer},
+    ]
+
+
+def dump(node: str, **spaces: Any) -> list[dict[str, Any]]:
+    return done("dump", None, {"spaces": spaces}, node=node, phase="final")
+
+
+def test_nodes_that_were_not_compared_are_not_said_to_agree() -> None:
+    """A sentence that is not so: n1 and n2 hold different values, and had not settled."""
+    lines = [
+        *done("write", 1, key="k"),
+        *done("write", 2, key="k"),
+        {"type": "info", "process": "harness", "f": "settled", "value": False},
+        *dump("n1", register=[["k", 1]]),
+        *dump("n2", register=[["k", 2]]),
+    ]
+    assert convergence.check(history(*lines)).summary == "no final dump of n3"
+    agreeing = convergence.check(
+        history(*done("write", 2, key="k"), *lines[-2:], *dump("n1", register=[["k", 2]]))
+    )
+    assert agreeing.summary == "no final dump of n3; the other nodes agree"
+
+
+@pytest.mark.parametrize(
+    ("key", "words"), [(None, "a dirty read at n1"), ("k", "a dirty read of key k at n1")]
+)
+def test_a_dirty_read_is_told_in_words(key: str | None, words: str) -> None:
+    """The sentence would show a value as Python writes it, and a key that there is not."""
+    told = dirty.check(history(*done("read", None, True, key=key, node="n1", mode="dirty")))
+    assert told.witnesses[0].summary == f"{words} returned true, which no client ever asked to write"
+
+
+@pytest.mark.parametrize(
+    ("f", "value", "result"),
+    [
+        ("cas", [1, True], "invalid"),
+        ("cas", [1, 1], "valid"),
+        ("cas", [1, 1, 1], "valid"),
+        ("add", 0.0, "valid"),
+    ],
+)
+def test_only_a_change_needs_a_quorum(f: str, value: Any, result: str) -> None:
+    """A change from 1 to true would need no quorum."""
+    before = done("read", None, key="k", node="n1", role="owner")
+    write = history(*before, *done(f, value, key="k", node="n1", role="owner"), owner="n1")
+    starved = replace(write, faults=(fault(1, (1, 9), "kill", {"n2", "n3"}),))
+    assert quorum.check(starved).result == result
+
+
+def test_rows_of_before_are_found_by_what_they_are() -> None:
+    """A row whose value became another kind would count as kept."""
+    before = {"space": "old", "rows": [["a", 1], ["b", [1, {"c": 0.0}]]]}
+    kept = [["b", [1, {"c": -0.0}]], ["a", 1]]
+    for rows, result in ((kept, "valid"), ([kept[0], ["a", True]], "invalid")):
+        made = history(*dump("n1", old=rows), nodes=("n1",), extra={"acknowledged_before": before})
+        assert stored_start.check(made).result == result
