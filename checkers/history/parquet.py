@@ -16,7 +16,7 @@ import hashlib
 import os
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import islice
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import IO, Any
 
@@ -89,7 +89,10 @@ def read(path: Path) -> History:
                 return history
         table = file.read()
         with without_collections():
-            return History.of(_header(path, table.schema), _events(table))
+            header, events = _header(path, table.schema), _events(table)
+            if events and (events[0].index, events[-1].index) != (0, len(events) - 1):
+                raise _damaged(path, "rows are missing")
+            return History.of(header, events)
 
 
 def read_keys(path: Path, keys: Collection[str | None]) -> History:
@@ -301,20 +304,21 @@ def _columns(events: Sequence[Event]) -> dict[str, list[Any]]:
 
 
 def _events(table: Any) -> list[Event]:
-    """The events of some rows."""
-    return [_event(row) for row in table.to_pylist()]
+    """The events of some rows. ValidationError if a row is none, or they are not in their order."""
+    events = [_event(row) for row in table.to_pylist()]
+    for before, event in pairwise(events):
+        if event.index <= before.index or event.time_ns < before.time_ns:
+            came = f"event {event.index} at {event.time_ns} ns behind event {before.index} at {before.time_ns} ns"
+            raise msgspec.ValidationError(came)
+    return events
 
 
 def _event(row: dict[str, Any]) -> Event:
-    value = row["value"]
-    fields: dict[str, Any] = {  # columns that a later version added are not there
-        name: row.get(name) for name in Event.__struct_fields__ if name not in ("process", "value")
-    }
-    return Event(
-        **fields,
-        process=row["actor"] if row["process"] is None else row["process"],
-        value=None if value is None else msgspec.json.decode(value),
-    )
+    fields = {name: word for name, word in row.items() if word is not None}
+    fields.setdefault("process", fields.get("actor"))
+    if "value" in fields:
+        fields["value"] = msgspec.json.decode(fields["value"])
+    return msgspec.convert(fields, Event)
 
 
 def _damaged(path: Path, why: str) -> HistoryError:

@@ -39,7 +39,7 @@ _TRIPLE = rf"^\[(?P<old>{_NUMBER}),(?P<new>{_NUMBER}),(?:{_NUMBER})\]$"
 def read(
     file: Arrow, header: Header, to_events: ToEvents, guarded: Callable[[], AbstractContextManager[None]]
 ) -> History | None:
-    """The history in an open `ParquetFile`. None if its rows are not numbered in order, or do not add up.
+    """The history in an open `ParquetFile`. None if its rows are not in order, or do not add up.
 
     `guarded`: what objects are made within, later: it makes a HistoryError of pyarrow's errors.
     """
@@ -100,12 +100,13 @@ class _Reader:
         self._words = _Words()
         self._pairing = Pairing(file.metadata.num_rows)
         self._next = 0
+        self._last_ns = numpy.zeros(1, dtype=numpy.int64)
         self._others_until = 0
         self._odd = 0
         self.others = Others()
 
     def read(self) -> bool:
-        """Read all rows. False if they are not numbered in order, have values beyond columns, or do not pair."""
+        """Read all rows. False if they are not in order, have values beyond columns, or do not pair."""
         names = set(self._file.schema_arrow.names)
         needed = [name for name in (*NUMBERS, *WORDS) if name in names]
         if not {"index", "time_ns", "process", "type", "f", "value"} <= names:
@@ -133,6 +134,10 @@ class _Reader:
         if not numpy.array_equal(index, numpy.arange(self._next, self._next + len(index))):
             return False
         self._next += len(index)
+        times_ns = numpy.append(self._last_ns, _int64(table["time_ns"]))
+        if (times_ns[1:] < times_ns[:-1]).any():
+            return False
+        self._last_ns = times_ns[-1:]
         if table["process"].null_count:
             self._take_others(group)
             table = table.filter(compute.is_valid(table["process"]))

@@ -80,6 +80,13 @@ class Maps:
             )
         if not self.are_flat and is_deep(entry):
             raise too_deep(self.line_of(place))
+        if type(process := entry.get("process")) is not int and not _is_word_or_none(process):
+            raise HistoryError(
+                expected="a whole number as the process of a client, or a word for an observer",
+                came=repr(process)[:60],
+                attempt="write each client's :process as a number",
+                line=self.line_of(place),
+            )
         return entry
 
 
@@ -152,6 +159,11 @@ def _is_whole(value: Any) -> bool:
 def _time_ns(entry: Map, place: int) -> int:
     given = entry.get("time")
     return given if type(given) is int and given >= 0 else place
+
+
+def _is_word_or_none(process: Any) -> bool:
+    """Such as an observer's; 1.0 and "1" may be a client's, whose operations would be left out."""
+    return process is None or (isinstance(process, str) and not process.isdecimal())
 
 
 def _is_client(entry: Map) -> bool:

@@ -44,6 +44,13 @@ _WORDS: Final = {
     **dict.fromkeys(("append", "2"), "append"),
     **dict.fromkeys(("cas", "compareandswap", "compare-and-swap", "compareandset"), "cas"),
 }
+_NEEDED: Final = {
+    "write": (("value",),),
+    "append": (("value",),),
+    "cas": (("old", "from", "expected"), ("new", "to", "value")),
+}
+"""The names of what an Input of each must hold: without it, an empty text and nothing look alike."""
+_ABSENT: Final = object()
 _OF_TEXTS = {"read": "get", "write": "put", "append": "append"}
 Refuse = Callable[..., NoReturn]
 """Raises HistoryError: (what came), or (what came, what was expected)."""
@@ -154,18 +161,18 @@ def _plain(asked: Any, answer: Any, refuse: Refuse) -> tuple[str, Any, Any, Any,
     if error in ("OK", "ok"):
         error = None
     key = given.get("key")
+    needed = _NEEDED.get(f, ())
+    values = [next((given[name] for name in names if name in given), _ABSENT) for names in needed]
+    if _ABSENT in values:
+        lacking = next(names[0] for names, each in zip(needed, values, strict=True) if each is _ABSENT)
+        refuse(f"the input {asked!r:.80}", f"{lacking.title()} in the Input of a {f}")
     if f == "cas":
-        old, new = (
-            next((given[name] for name in names if name in given), None)
-            for names in (("old", "from", "expected"), ("new", "to", "value"))
-        )
         done = told.get("ok", told.get("success")) if isinstance(answer, dict) else answer
         if error is None and type(done) is not bool:
             refuse(f"the output {answer!r:.40}", "true or false, or {Ok}, as the output of a cas")
-        return f, key, [old, new], [old, new], "info" if error else "ok" if done else "fail", error
-    value = given.get("value")
+        return f, key, values, values, "info" if error else "ok" if done else "fail", error
     if f != "read":
-        return f, key, value, value, "info" if error else "ok", error
+        return f, key, values[0], values[0], "info" if error else "ok", error
     if isinstance(answer, dict) and "value" not in told and error is None:
         refuse(f"the output {answer!r:.40}", "the value, or {Value}, as the output of a read")
     shown = told.get("value") if isinstance(answer, dict) else answer

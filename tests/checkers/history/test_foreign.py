@@ -302,6 +302,15 @@ def test_a_refused_cas_is_a_mismatch_only_if_it_says_so() -> None:
     assert history.operations[0].error == "connection-refused"
 
 
+@pytest.mark.parametrize("process", ["1.0", "true", '"1"', "[1]"])
+def test_a_process_that_is_neither_a_number_nor_a_word_is_refused(process: str) -> None:
+    """Its operations would be taken for an observer's and left out, and a wrong read of its would be VALID."""
+    write = '{"type":"invoke","process":0,"f":"write","value":1}\n{"type":"ok","process":0,"f":"write","value":1}\n'
+    read = f'{{"type":"invoke","process":{process},"f":"read","value":null}}\n'
+    with pytest.raises(HistoryError, match="line 3: expected a whole number as the process of a client"):
+        foreign.parse((write + read).encode())
+
+
 @pytest.mark.parametrize(
     "text",
     [

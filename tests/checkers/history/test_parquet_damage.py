@@ -143,6 +143,49 @@ def test_a_table_without_a_needed_column_is_refused(written: Path, tmp_path: Pat
             take(path)
 
 
+def without_seal(written: Path, folder: Path, change: Callable[[Any], Any]) -> Path:
+    """The rows in their order, changed, as another tool writes them."""
+    table = pyarrow.parquet.read_table(written)
+    metadata = {name: value for name, value in table.schema.metadata.items() if name == b"qsync-history"}
+    path = folder / "history.parquet"
+    pyarrow.parquet.write_table(change(table).replace_schema_metadata(metadata), path)
+    return path
+
+
+def with_column(table: Any, name: str, values: list[Any]) -> Any:
+    return table.set_column(
+        table.schema.get_field_index(name), name, pyarrow.array(values, pyarrow.infer_type(values))
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "came"),
+    [
+        (lambda table: table.take([*range(5, len(table)), *range(5)]), "event 0 at 0 ns behind event"),
+        (lambda table: table.slice(4), "rows are missing"),
+        (lambda table: table.take([0, 1, *range(4, len(table))]), "rows are missing"),
+        (lambda table: with_column(table, "index", [7] * len(table)), "event 7 at .* behind event 7"),
+        (lambda table: with_column(table, "time_ns", list(range(len(table), 0, -1))), "behind event 0"),
+        (lambda table: with_column(table, "type", ["maybe"] * len(table)), "Invalid enum value 'maybe'"),
+        (lambda table: with_column(table, "f", [None] * (len(table) - 1) + ["f"]), "missing required field"),
+        (lambda table: with_column(table, "phase", ["late"] * len(table)), "Invalid enum value 'late'"),
+    ],
+)
+@pytest.mark.parametrize("large", [1, parquet.LARGE])
+def test_rows_that_are_no_record_are_refused(
+    written: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    change: Callable[[Any], Any],
+    came: str,
+    large: int,
+) -> None:
+    """If it failed, rows that another tool had sorted or filtered would be judged as if they were the run."""
+    monkeypatch.setattr(parquet, "LARGE", large)
+    with pytest.raises(HistoryError, match=came):
+        parquet.read(without_seal(written, tmp_path, change))
+
+
 def test_a_code_without_a_word_is_damage() -> None:
     """If it failed, a spoilt file without a seal would end in a traceback."""
     word = pyarrow.DictionaryArray.from_arrays(pyarrow.array([2]), pyarrow.array(["invoke"]), safe=False)

@@ -93,6 +93,8 @@ def test_cas_and_unknown_outcomes() -> None:
         (operation(0, {"Op": "read"}, {"Rows": []}, 0, 1), "as the output of a read"),
         (operation(0, {"Op": "cas", "Old": 1, "New": 2}, "yes", 0, 1), "as the output of a cas"),
         (operation(0, {"Op": "read"}, 1, 9, 1), "Call 9, Return 1"),
+        (operation(0, {"Op": "put", "Key": "x"}, {}, 0, 1), "expected Value in the Input of a write"),
+        (operation(0, {"Op": "cas", "New": 2}, True, 0, 1), "expected Old in the Input of a cas"),
     ],
 )
 def test_what_only_its_model_knows_is_refused(entry: Json, says: str) -> None:
