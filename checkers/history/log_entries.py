@@ -73,7 +73,7 @@ def polled_by(operation: Operation) -> Iterator[Entry]:
         if not isinstance(micro[1], Mapping):
             raise _strange(operation, "[poll], answered with [poll, {key: [[offset, value], …]}]")
         for key, pairs in micro[1].items():
-            for pair in pairs:
+            for pair in pairs if isinstance(pairs, list | tuple) else [pairs]:
                 if not _is_pair(pair):
                     raise _strange(operation, "[poll], answered with [poll, {key: [[offset, value], …]}]")
                 yield Entry(str(key), pair[0], pair[1], operation)

@@ -114,7 +114,7 @@ def test_where_clients_subscribe_going_back_is_a_finding(rule: str) -> None:
 
 @pytest.mark.parametrize(
     "value",
-    [[["send", "k"]], [["poll", [[0, 1]]]], [["poll", {"k": [7]}]], [["dance", 1]], 5],
+    [[["send", "k"]], [["poll", [[0, 1]]]], [["poll", {"k": [7]}]], [["poll", {"k": 7}]], [["dance", 1]], 5],
 )
 def test_what_is_no_send_or_poll_is_refused(value: Any) -> None:
     """If it failed, a history of something else would be judged, or end with a traceback."""
