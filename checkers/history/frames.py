@@ -13,6 +13,7 @@
 | invoke_ns, complete_ns | times in nanoseconds |
 | node, role, mode, error, phase, wait, transaction | as in `Operation` |
 | refusal_observed | whether a refusal observed the state (`History.failed_cas_observes`) |
+| real_time | whether the order of events is that of real time (`History.has_real_time`) |
 
 A frame that is given needs type, process, f, value, invoke_index and complete_index; or a row for each event with type,
 process, f and value, as `foreign.operation_maps` has them, in their order. A value column of strings is JSON text, any
@@ -22,7 +23,7 @@ other is taken as it stands. A frame lacks the objects' initial values: see `His
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -35,19 +36,18 @@ NUMBERS = ("process", "invoke_index", "complete_index", "invoke_ns", "complete_n
 _WORDS = ("type", "f", "key", "node", "role", "mode", "error", "phase", "wait", "transaction")
 _COLUMNS = (
     *("type", "process", "f", "key", "value", "invoke_index", "complete_index", "invoke_ns", "complete_ns"),
-    *("node", "role", "mode", "error", "phase", "wait", "transaction", "refusal_observed"),
+    *("node", "role", "mode", "error", "phase", "wait", "transaction", "refusal_observed", "real_time"),
 )
-_REFUSALS = "refusal_observed"
 
 
-def reader(count: int, at: Callable[[Any], Sequence[Operation]], *, observes: bool) -> Arrow:
+def reader(count: int, at: Callable[[Any], Sequence[Operation]], same: Mapping[str, bool]) -> Arrow:
     """A `pyarrow.RecordBatchReader` over so many operations in order of invocation.
 
-    `at`: those at some places (an array of numpy). `observes`: whether their refusals observed the state.
+    `at`: those at some places (an array of numpy). `same`: refusal_observed and real_time, the same in all rows.
     """
     import pyarrow
 
-    kinds = dict.fromkeys(NUMBERS, pyarrow.int64()) | {_REFUSALS: pyarrow.bool_()}
+    kinds = dict.fromkeys(NUMBERS, pyarrow.int64()) | dict.fromkeys(same, pyarrow.bool_())
     schema = pyarrow.schema([(name, kinds.get(name, pyarrow.string())) for name in _COLUMNS])
 
     def batches() -> Iterator[Arrow]:
@@ -56,7 +56,11 @@ def reader(count: int, at: Callable[[Any], Sequence[Operation]], *, observes: bo
             values = [
                 None if row.value is None else msgspec.json.encode(row.value).decode() for row in operations
             ]
-            columns = {**fields, "value": values, _REFUSALS: [observes] * len(operations)}
+            columns = {
+                **fields,
+                "value": values,
+                **{name: [each] * len(values) for name, each in same.items()},
+            }
             yield pyarrow.RecordBatch.from_pydict(columns, schema)
 
     return pyarrow.RecordBatchReader.from_batches(schema, batches())

@@ -262,7 +262,8 @@ class History:
         """The operations as a stream of Arrow, for polars, pandas, DuckDB, pyarrow: see `checkers.history.frames`."""
         from checkers.history import frames
 
-        stream = frames.reader(len(self.operations), self.at, observes=self.failed_cas_observes)
+        same = {"refusal_observed": self.failed_cas_observes, "real_time": self.has_real_time}
+        stream = frames.reader(len(self.operations), self.at, same)
         return stream.__arrow_c_stream__(requested_schema)
 
     def happened_before(self, operations: Sequence[Operation] | None = None) -> DiGraph:

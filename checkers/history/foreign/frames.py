@@ -6,16 +6,19 @@ import os
 from collections.abc import Mapping
 from dataclasses import replace
 from itertools import pairwise
+from math import isnan
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
 from checkers.history.errors import HistoryError
-from checkers.history.foreign.operation_maps import Maps
+from checkers.history.foreign.operation_maps import Maps, no_operations, paired
 from checkers.history.foreign.recognized import read
 from checkers.history.frames import NUMBERS
-from checkers.history.history import OBSERVING, Header, History
+from checkers.history.history import OBSERVING, TIMELESS, Header, History
+from checkers.history.jsonl import NOT_JSON
+from checkers.history.nesting import is_deep, too_deep
 from checkers.history.operation import ASKED, Event, Outcome, Phase
 
 Arrow = Any  # pyarrow's
@@ -64,25 +67,30 @@ def _rows(table: Arrow) -> list[dict[str, Any]]:
     for place, row in enumerate(rows):
         for name in _MAY_BE_FLOATS:  # pandas has no whole numbers where some are missing
             if isinstance(number := row.get(name), float):
-                row[name] = int(number) if number.is_integer() else None
+                row[name] = None if isnan(number) else int(number) if number.is_integer() else number
         if is_text and row["value"] is not None:
             try:
                 row["value"] = msgspec.json.decode(row["value"])
-            except msgspec.DecodeError as error:
+            except NOT_JSON as error:
                 raise HistoryError(
                     expected="JSON text in the column value",
                     came=f"{row['value']!r:.60} in row {place}",
                     attempt="write each value with json.dumps, or give a column of numbers or lists",
                 ) from error
+            if is_deep(row["value"]):
+                raise too_deep(place)
     return rows
+
+
+_Index = Annotated[int, msgspec.Meta(ge=0)]
 
 
 class _OperationRow(msgspec.Struct, frozen=True, kw_only=True):
     type: Outcome
     process: int
     f: str
-    invoke_index: int
-    complete_index: int | None = None
+    invoke_index: _Index
+    complete_index: _Index | None = None
     invoke_ns: int | None = None
     complete_ns: int | None = None
     key: str | None = None
@@ -95,11 +103,14 @@ class _OperationRow(msgspec.Struct, frozen=True, kw_only=True):
     wait: str | None = None
     transaction: str | None = None
     refusal_observed: bool | None = None
+    real_time: bool | None = None
 
 
 def _of_operations(rows: list[dict[str, Any]]) -> History:
+    if not rows:
+        raise no_operations("a frame without rows")
     events: list[Event] = []
-    observes = False
+    extra: dict[str, Any] = {}
     for place, cells in enumerate(rows):
         try:
             row = msgspec.convert(cells, _OperationRow)
@@ -108,13 +119,15 @@ def _of_operations(rows: list[dict[str, Any]]) -> History:
         if row.type != "info" and row.complete_index is None:
             raise _no_operation(f"type {row.type} without a complete_index in row {place}")
         events += _events(row)
-        observes |= row.refusal_observed is True
-    header = Header(system="frame", extra={OBSERVING: True} if observes else {})
+        if row.refusal_observed:
+            extra[OBSERVING] = True
+        if row.real_time is False:
+            extra[TIMELESS] = True
     events.sort(key=_index)
     for one, other in pairwise(events):
         if one.index == other.index:
             raise _no_operation(f"two events with index {one.index}")
-    return replace(History.of(header, events, first_line=0), origin="json")
+    return replace(paired(Header(system="frame", extra=extra), events), origin="json")
 
 
 def _no_operation(came: str) -> HistoryError:
@@ -151,7 +164,10 @@ def _asked(f: str, value: Any) -> Any:
     if f in ASKED:
         return value
     if f == "txn" and isinstance(value, list):
-        return [[*micro[:2], None] if micro[0] in ("r", "read") else micro for micro in value]
+        return [
+            [*micro[:2], None] if isinstance(micro, list) and micro[:1] in (["r"], ["read"]) else micro
+            for micro in value
+        ]
     return None
 
 

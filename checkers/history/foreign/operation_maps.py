@@ -33,7 +33,7 @@ from checkers.history.foreign.kinds import Kinds, is_transaction
 from checkers.history.history import OBSERVING, Header, History
 from checkers.history.nesting import is_deep, too_deep
 from checkers.history.operation import Event, Process
-from checkers.history.start import PLAIN_START, Start
+from checkers.history.start import PLAIN_START
 from checkers.history.values import Set
 
 Map = Mapping[str, Any]
@@ -124,7 +124,8 @@ def _history(checked: list[Map], line_of: LineOf, header: Header, torn: str | No
         else:
             plain = {**entry, "value": kinds.value(entry.get("value"))}
             events.append(_other_event(place, time_ns, plain, faults))
-    return _paired(header, events, torn, start, line_of if has_invocations else None)
+    history = paired(header, events, torn, line_of if has_invocations else None)
+    return history.starting_at(start)
 
 
 def no_operations(came: str) -> HistoryError:
@@ -136,12 +137,12 @@ def no_operations(came: str) -> HistoryError:
     )
 
 
-def _paired(
-    header: Header, events: Sequence[Event], torn: str | None, start: Start, line_of: LineOf | None
+def paired(
+    header: Header, events: Sequence[Event], torn: str | None = None, line_of: LineOf | None = None
 ) -> History:
     """Pairs the events. Lines of a foreign file and our events need not correspond: messages name the event, too."""
     try:
-        return History.of(header, events, torn=torn, first_line=0).starting_at(start)
+        return History.of(header, events, torn=torn, first_line=0)
     except HistoryError as error:
         line = None if error.line is None or line_of is None else line_of(error.line)
         raise HistoryError(

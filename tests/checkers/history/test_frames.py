@@ -119,12 +119,38 @@ def test_values_may_be_numbers_and_lists_of_the_frame() -> None:
             {"type": ["ok"], "process": [0], "f": ["read"], "value": [1], **PLACES, "invoke_index": [1]},
             "two events with index 1",
         ),
+        (
+            {"type": ["ok"], "process": [0], "f": ["read"], "value": [1], **PLACES, "invoke_index": [-1]},
+            "`int` >= 0",
+        ),
+        ({name: [] for name in ("type", "process", "f", "value", *PLACES)}, "a frame without rows"),
+        (
+            {"type": ["ok"], "process": [0], "f": ["w"], "value": ["[" * 200 + "]" * 200], **PLACES},
+            "at most 100",
+        ),
+        ({"type": ["ok"], "process": [0], "f": ["w"], "value": ["[" * 20_000], **PLACES}, "JSON text"),
+        ({"type": ["ok"], "process": [0.5], "f": ["w"], "value": [1]}, "the process of a client, .* got 0.5"),
     ],
 )
 def test_a_frame_that_is_no_history_is_refused(told: dict[str, list[Any]], expected: str) -> None:
     """If it failed, another table of the notebook would be judged, or end in a traceback."""
     with pytest.raises(HistoryError, match=expected):
         checkers.read(Frame(pyarrow.table(told)))
+
+
+@pytest.mark.parametrize("value", ["[5]", "[[]]", '"x"'])
+def test_a_transaction_of_something_else_is_for_its_checker(value: str) -> None:
+    """If it failed, it would end in a traceback where a file with the same value is unknown."""
+    told = {"type": ["ok"], "process": [0], "f": ["txn"], "value": [value], **PLACES}
+    assert by_model.judge(cast(Any, Frame(pyarrow.table(told))), "append").result == "unknown"
+
+
+def test_sessions_without_real_time_have_none_in_a_frame() -> None:
+    """If it failed, the order in which sessions are interleaved here would count as that of real time."""
+    history = foreign.parse(b"[x:=1] [x:=2]\n---\n[x==?] [x==1]\n")
+    again = checkers.read(Frame(pyarrow.table(history)))
+    assert list(again.operations) == list(history.operations)
+    assert not again.has_real_time and checkers.read(Frame(pyarrow.table(checkers.read(ETCD)))).has_real_time
 
 
 def test_a_start_is_given_with_a_frame() -> None:
