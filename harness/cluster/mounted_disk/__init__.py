@@ -10,7 +10,7 @@ without a library.
 | undo.py | writes that were not synced: how they are taken back, or in part, when the power goes |
 | volume.py | the files: passed through to the folder below, with a line of `undo` for each change |
 | server.py | one process a node: mounts, answers the kernel, takes orders of the harness on stdin |
-| disks.py | the harness's end: starts them, and is their `harness.cluster.storage.Storage` |
+| disks.py | the harness's end: starts them, and is their `harness.faults.hands.Storage` |
 | mounts.py | which harness made a mount, which mounts dead harnesses left, whether this machine can do it |
 
 The mount covers the folder of the node itself, so paths stay what they are, and when it is gone the files lie where

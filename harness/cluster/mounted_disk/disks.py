@@ -33,7 +33,7 @@ _ENDS_WITHIN_S: Final = 5.0
 
 
 class MountedDisk:
-    """Implements `harness.cluster.storage.Storage`. `folder` is the node's, over which the disk is mounted."""
+    """Implements `harness.faults.hands.Storage`. `folder` is the node's, over which the disk is mounted."""
 
     def __init__(self, node: str, folder: Path, process: asyncio.subprocess.Process) -> None:
         self._node = node

@@ -11,7 +11,7 @@ from harness.cluster.ssh.machine import Machine
 
 
 class SshLimits:
-    """Implements `harness.cluster.limits.machine.Limits`; raises ClusterError where it cannot be done."""
+    """Implements `harness.faults.hands.Limits`; raises ClusterError where it cannot be done."""
 
     def __init__(self, machines: Mapping[str, Machine]) -> None:
         self._machines = machines

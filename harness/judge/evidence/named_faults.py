@@ -67,7 +67,7 @@ def _missing_by_name(plan: Plan, history: History, skipped: Sequence[Mapping[str
     """A sentence for each fault that was asked for by name and never took effect.
 
     Steps of versions that a node refused, and an upgrade that did not come to all, have sentences of their own
-    (`harness.judge.versions`).
+    (`harness.judge.evidence.versions`).
     """
     absent = set(never_in_effect(plan, history)) - {UPGRADE}
     absent -= {fault.name for fault in history.faults if was_refused(fault)}
