@@ -162,9 +162,14 @@ def opened(path: Path, *, read_dictionary: Sequence[str] = (), **options: Any) -
                 page_checksum_verification=True,
                 **options,
             )
-        if _SEALED in (file.schema_arrow.metadata or {}) and not is_sealed:
+        if says_sealed(file) and not is_sealed:
             raise _damaged(path, "it has lost its seal")
         return file
+
+
+def says_sealed(file: Any) -> bool:
+    """Whether the metadata of an open file says that it is sealed: then this module wrote it, of a paired history."""
+    return _SEALED in (file.schema_arrow.metadata or {})
 
 
 def _seal(path: Path) -> None:

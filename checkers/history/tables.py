@@ -99,8 +99,7 @@ class _Reader:
         self._to_events = to_events
         self._words = _Words()
         self._pairing = Pairing(file.metadata.num_rows)
-        self._next = 0
-        self._last_ns = numpy.zeros(1, dtype=numpy.int64)
+        self._order = _Order()
         self._others_until = 0
         self._odd = 0
         self.others = Others()
@@ -128,16 +127,8 @@ class _Reader:
         import pyarrow
         from pyarrow import compute
 
-        if table["index"].null_count or table["time_ns"].null_count:
+        if not self._order.goes_on(table):
             return False
-        index = _int64(table["index"])
-        if not numpy.array_equal(index, numpy.arange(self._next, self._next + len(index))):
-            return False
-        self._next += len(index)
-        times_ns = numpy.append(self._last_ns, _int64(table["time_ns"]))
-        if (times_ns[1:] < times_ns[:-1]).any():
-            return False
-        self._last_ns = times_ns[-1:]
         if table["process"].null_count:
             self._take_others(group)
             table = table.filter(compute.is_valid(table["process"]))
@@ -146,7 +137,7 @@ class _Reader:
             return False
         others = table["value"].take(pyarrow.array(numpy.flatnonzero(events.info >> 2 & 3 == OTHER)))
         self._odd += len(others)
-        if self._odd > ODD_MAX + self._next // 16:
+        if self._odd > ODD_MAX + self._order.next // 16:
             return False
         for text in others.to_pylist():
             msgspec.json.decode(text)
@@ -162,6 +153,52 @@ class _Reader:
                 if batch["process"].null_count:
                     for event in self._to_events(batch.filter(compute.is_null(batch["process"]))):
                         self.others.add(event)
+
+
+class _Order:
+    """Whether rows that come some at a time are numbered from 0, and their times do not fall."""
+
+    def __init__(self) -> None:
+        self.next = 0
+        self._last_ns = numpy.zeros(1, dtype=numpy.int64)
+
+    def goes_on(self, table: Arrow) -> bool:
+        if table["index"].null_count or table["time_ns"].null_count:
+            return False
+        index, times_ns = _int64(table["index"]), numpy.append(self._last_ns, _int64(table["time_ns"]))
+        begin, self.next, self._last_ns = self.next, self.next + len(index), times_ns[-1:]
+        is_numbered = numpy.array_equal(index, numpy.arange(begin, self.next))
+        return is_numbered and not (times_ns[1:] < times_ns[:-1]).any()
+
+
+def add_up(file: Arrow) -> bool:
+    """Whether the rows of an open `ParquetFile` are in order, and no process has two open operations or an answer
+    without one. So all of the file has to be seen; a worker that has some keys of it cannot tell.
+    """
+    import pyarrow
+    from pyarrow import compute
+
+    order, running = _Order(), numpy.zeros(0, dtype=numpy.int64)
+    for table in file.iter_batches(BATCH, columns=["index", "time_ns", "process", "type"]):
+        if not order.goes_on(table):
+            return False
+        clients = table.filter(compute.is_valid(table["process"]))
+        if not len(clients):
+            continue
+        process = _int64(clients["process"])
+        kind = clients["type"].cast(pyarrow.string())
+        is_invoke = compute.equal(kind, "invoke").fill_null(False).to_numpy(zero_copy_only=False)
+        place = numpy.argsort(process, kind="stable")
+        process, is_invoke = process[place], is_invoke[place]
+        is_first = numpy.append(True, process[1:] != process[:-1])
+        is_last = numpy.append(is_first[1:], True)
+        was_running = numpy.append(False, is_invoke[:-1])
+        was_running[is_first] = numpy.isin(process[is_first], running)
+        if (was_running == is_invoke).any():
+            return False
+        others = running[~numpy.isin(running, process)]
+        running = numpy.concatenate((others, process[is_last & is_invoke]))
+    return True
 
 
 def operations_in(table: Arrow) -> Columns | None:

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from checkers.history import parquet
+from checkers.history import parquet, tables
 from checkers.linearizable import check, merging
 from checkers.verdict import Verdict
 from harness.judge.time_limit import Elsewhere
@@ -57,7 +57,7 @@ def check_parquet(
     *,
     failed_cas_observes: bool = True,
 ) -> Spread | None:
-    """The verdict on all registers in such a file; None if columns do not suffice to read it.
+    """The verdict on all registers in such a file; None if columns do not suffice to read it, or it does not add up.
 
     The limits of the scope hold in each task. Reads are judged as `promised_linearizable` says. A task may decide
     a key that one process gives up on, because fewer keys share the steps of a search; never the other way round.
@@ -67,7 +67,10 @@ def check_parquet(
     import msgspec
 
     began_s = time.monotonic()
-    about = parquet.opened(path).metadata
+    file = parquet.opened(path)
+    if not (parquet.says_sealed(file) or tables.add_up(file)):
+        return None
+    about = file.metadata
     tasks = max(spark.sparkContext.defaultParallelism, math.ceil(about.num_rows / EVENTS_A_TASK))
     worker = _Worker(Elsewhere.now(), failed_cas_observes)
     groups = spark.range(about.num_row_groups, numPartitions=about.num_row_groups)
@@ -163,8 +166,6 @@ class _Worker:
     def _answer(self, batches: list[Any]) -> dict[str, Any]:
         import msgspec
         import numpy
-
-        from checkers.history import tables
 
         columns = tables.operations_in(unpacked(batches))
         if columns is None or not columns.names <= {"read", "write", "cas"}:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import pyarrow
+import pyarrow.parquet
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from checkers.history import HistoryError, parquet
+from checkers.history import HistoryError, parquet, tables
 from checkers.history.history import Header, History
 from checkers.history.operation import Event
 
@@ -65,3 +67,52 @@ def test_an_answer_on_a_key_that_nothing_asked_for_is_refused(tmp_path: Path) ->
     parquet.write(path, History(header=Header(), events=[answer], operations=()))
     with pytest.raises(HistoryError, match="an open operation of process 0"):
         parquet.read_keys(path, ["a"])
+
+
+@st.composite
+def rows(draw: st.DrawFn) -> list[tuple[int, int, int | None, str]]:
+    """(index, time, process, type) of rows, most of which are a record."""
+    made: list[tuple[int, int, int | None, str]] = []
+    running: set[int] = set()
+    for place in range(draw(st.integers(0, 12))):
+        process = draw(st.none() | st.integers(0, 3))
+        is_odd = draw(st.integers(0, 30)) == 0
+        kind = (
+            "invoke" if (process not in running) != is_odd else draw(st.sampled_from(("ok", "fail", "info")))
+        )
+        if process is not None:
+            running ^= {process}
+        index, time_ns = (place + draw(st.sampled_from((0,) * 30 + (1, -1))) for _ in range(2))
+        made.append((index, time_ns, process, kind))
+    return made
+
+
+def do_add_up(made: list[tuple[int, int, int | None, str]]) -> bool:
+    running: set[int] = set()
+    last_ns = 0
+    for place, (index, time_ns, process, kind) in enumerate(made):
+        if index != place or time_ns < last_ns:
+            return False
+        last_ns = time_ns
+        if process is not None:
+            if (process in running) == (kind == "invoke"):
+                return False
+            running ^= {process}
+    return True
+
+
+@given(made=rows(), at_once=st.integers(1, 5), is_dictionary=st.booleans())
+def test_a_file_adds_up_as_its_rows_do(
+    made: list[tuple[int, int, int | None, str]], at_once: int, is_dictionary: bool
+) -> None:
+    """If it failed, Spark would give a verdict on a file of another tool that is refused without Spark."""
+    columns = [*zip(*made, strict=True)] or [()] * 4
+    kinds = (*(pyarrow.int64(),) * 3, pyarrow.string())
+    arrays = [pyarrow.array(column, kind) for column, kind in zip(columns, kinds, strict=True)]
+    if is_dictionary:
+        arrays[3] = arrays[3].dictionary_encode()
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "history.parquet"
+        table = pyarrow.table(arrays, ["index", "time_ns", "process", "type"])
+        pyarrow.parquet.write_table(table, path, row_group_size=at_once)
+        assert tables.add_up(pyarrow.parquet.ParquetFile(path)) == do_add_up(made)
