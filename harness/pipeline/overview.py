@@ -216,7 +216,7 @@ class Overview:
                 f"{row['runs']:,}",
                 Cell(parts=tuple((word, row[word.replace("-", "_")]) for word in self._counts())),
                 _percent(row["ok_share"]),
-                f"{row['typical_worst_p99_ms'] or 0:,.1f}",
+                "" if row["typical_worst_p99_ms"] is None else f"{row['typical_worst_p99_ms']:,.1f}",
                 _day(row["first_run"]),
                 _day(row["last_run"]),
             )

@@ -24,7 +24,7 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import unquote
 
 import msgspec
@@ -41,10 +41,19 @@ COMMIT = "_commit.json"
 STAGING = "_staging"
 DAMAGED = "_damaged"
 LOCK = "_lock"
+Kind = TypeVar("Kind")
 
 
 class Unfit(StoreError):
     """The state of tables does not fit their files. Nothing is lost: `--anew` goes by the files."""
+
+
+class _Commit(msgspec.Struct, frozen=True):
+    """`moves`: files from, and to; `removes`: files; `state`: of the tables afterwards."""
+
+    moves: list[tuple[str, str]]
+    removes: list[str]
+    state: State
 
 
 class Tables:
@@ -162,16 +171,20 @@ class Tables:
         document = self._read(COMMIT)
         if document is None:
             return
-        if document.get("format") != FORMAT:
-            raise self._unfit(f"{COMMIT} is not ours")
-        for source, target in document["moves"]:
-            if (self.folder / source).exists():
-                (self.folder / target).parent.mkdir(parents=True, exist_ok=True)
-                (self.folder / source).replace(self.folder / target)
-        for name in document["removes"]:
-            (self.folder / name).unlink(missing_ok=True)
-        self._write(STATE, {"format": FORMAT, "version": VERSION, **document["state"]})
-        (self.folder / COMMIT).unlink()  # last: until then every step above can be done again
+        commit = self._ours(COMMIT, document, _Commit)
+        try:
+            for source, target in commit.moves:
+                if (self.folder / source).exists():
+                    (self.folder / target).parent.mkdir(parents=True, exist_ok=True)
+                    (self.folder / source).replace(self.folder / target)
+            for name in commit.removes:
+                (self.folder / name).unlink(missing_ok=True)
+            self._write(STATE, {"format": FORMAT, "version": VERSION, **asdict(commit.state)})
+            (self.folder / COMMIT).unlink()  # last: until then every step above can be done again
+        except OSError as error:
+            raise StoreError(
+                f"cannot put the new files of {self.folder} in place: {error}; try: again, the next call goes on there"
+            ) from error
         shutil.rmtree(self.staging, ignore_errors=True)
 
     def _known(self) -> State:
@@ -189,16 +202,20 @@ class Tables:
             if names := self._names():
                 raise self._unfit(f"{STATE} is missing, and there are {len(names)} files of tables")
             return State()
+        return self._ours(STATE, document, State)
+
+    def _ours(self, name: str, document: Mapping[str, Any], kind: type[Kind]) -> Kind:
+        """The content of a file of this version. Unfit if it is none; StoreError if it is of a newer version."""
         form, version = document.get("format"), document.get("version")
-        expected = f"{STATE}: expected {FORMAT} {VERSION}, got {form} {version}"
+        expected = f"{name}: expected {FORMAT} {VERSION}, got {form} {version}"
         if form == FORMAT and isinstance(version, int) and version > VERSION:
             raise StoreError(f"{self.place}: {expected}; try: the qsync that wrote it")
         if (form, version) != (FORMAT, VERSION):
             raise self._unfit(expected)
         try:
-            return msgspec.convert(document, State)
+            return msgspec.convert(document, kind)
         except msgspec.ValidationError as error:
-            raise self._unfit(f"{STATE} is not ours: {error}") from error
+            raise self._unfit(f"{name} is not ours: {error}") from error
 
     def _take_stock(self) -> Stock:
         """The stock by the files, even if the state is lost. Changes nothing on the disk."""

@@ -65,9 +65,13 @@ def node_log(batches: Batches) -> Iterator[Any]:
 
 def _node_log(run: str, path: Path) -> Iterator[tuple[Any, ...]]:
     for log in sorted(path.glob("nodes/*/log.jsonl")):
-        with log.open(encoding="utf-8", errors="replace") as lines:
-            for number, line in enumerate(lines, start=1):
-                yield run, log.parent.name, number, line.rstrip("\n")
+        yield from _until_unreadable(_lines(run, log))
+
+
+def _lines(run: str, log: Path) -> Iterator[tuple[Any, ...]]:
+    with log.open(encoding="utf-8", errors="replace") as lines:
+        for number, line in enumerate(lines, start=1):
+            yield run, log.parent.name, number, line.rstrip("\n")
 
 
 def wal(batches: Batches) -> Iterator[Any]:

@@ -95,6 +95,34 @@ def test_a_kill_while_a_batch_is_put_in_place_is_made_good(
         assert state.batch == (2 if counted else 1)
 
 
+def test_a_batch_that_cannot_be_put_in_place_says_so_and_the_next_call_goes_on(tmp_path: Path) -> None:
+    """If it failed, a full or foreign disk would end in a traceback, or half of a batch would be forgotten."""
+    tables = Tables(tmp_path / "tables")
+    tables.folder.mkdir()
+    (tables.folder / "runs").write_text("a file in the place of a folder")
+    with pytest.raises(StoreError, match=r"cannot put the new files of .* in place: .*; try: again"):
+        commit(tables, 1, "runs/campaign=a/date=d", "one")
+    (tables.folder / "runs").unlink()
+    with tables.opened() as state:
+        assert (state.batch, texts(tables)) == (1, ["one"])
+
+
+@pytest.mark.parametrize(
+    ("written", "came"),
+    [
+        ({"format": "qsync-tables", "version": 1}, "is not ours"),
+        ({"format": "qsync-tables", "version": 2}, "got qsync"),
+    ],
+)
+def test_a_commit_that_is_none_of_ours_is_not_carried_out(
+    tmp_path: Path, written: dict[str, Any], came: str
+) -> None:
+    """If it failed, it would end in a traceback, or a newer version's batch be put in place by an older one."""
+    (tmp_path / COMMIT).write_bytes(msgspec.json.encode(written))
+    with pytest.raises(StoreError, match=f"{COMMIT}.*{came}"), Tables(tmp_path).opened():
+        pass
+
+
 def test_two_at_once_do_not_disturb_each_other(tmp_path: Path) -> None:
     """If it failed, two analyses would write the same batch."""
     with (

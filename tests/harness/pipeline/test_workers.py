@@ -43,3 +43,13 @@ def test_rows_before_one_that_fits_no_column_are_kept(tmp_path: Path) -> None:
     given = pyarrow.RecordBatch.from_pylist([{"run": "a", "path": str(tmp_path)}])
     batches = workers._rows(iter([given]), read, "run string, number long")
     assert [row["number"] for batch in batches for row in batch.to_pylist()] == [1, 2]
+
+
+def test_a_log_that_cannot_be_read_hides_no_other(tmp_path: Path) -> None:
+    """If it failed, one folder in the place of a log would leave all nodes behind it out of the table."""
+    (tmp_path / "nodes" / "n1" / "log.jsonl").mkdir(parents=True)
+    (tmp_path / "nodes" / "n2").mkdir()
+    (tmp_path / "nodes" / "n2" / "log.jsonl").write_text("{}\n")
+    given = pyarrow.RecordBatch.from_pylist([{"run": "a", "path": str(tmp_path)}])
+    rows = [row for batch in workers.node_log(iter([given])) for row in batch.to_pylist()]
+    assert rows == [{"run": "a", "node": "n2", "number": 1, "line": "{}"}]
