@@ -19,7 +19,7 @@ from typing import Any
 import msgspec
 
 from checkers.cuts.trace import LifeRows, Trace, trace_of
-from checkers.history.errors import HistoryError
+from checkers.history.errors import NOT_JSON, HistoryError
 
 KINDS = frozenset({"send", "receive", "mark", "end"})
 _LIFE_FIELDS = 5
@@ -77,7 +77,7 @@ def _row(line: bytes) -> list[Any] | None:
     """The row of a line; None if there is none in it."""
     try:
         row = msgspec.json.decode(line)
-    except msgspec.DecodeError:
+    except NOT_JSON:
         return None
     if not isinstance(row, list) or not row:
         return None

@@ -15,7 +15,7 @@ import msgspec
 import numpy
 
 from checkers.cuts.trace import CUT_MARK, MARK, Life, Trace
-from checkers.history.errors import HistoryError
+from checkers.history.errors import NOT_JSON, HistoryError
 
 FORMAT = b"qsync-trace"
 _COLUMNS = {
@@ -167,7 +167,7 @@ def _damage_refused(path: Path) -> Iterator[None]:
 
     try:
         yield
-    except (pyarrow.ArrowException, msgspec.DecodeError, LookupError, ValueError) as error:
+    except (pyarrow.ArrowException, *NOT_JSON, LookupError, ValueError) as error:
         why = str(error)
     except OSError as error:
         if error.errno is not None:

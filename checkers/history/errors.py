@@ -8,6 +8,13 @@ Every message says what was expected, what came, and what to try.
 
 from __future__ import annotations
 
+import msgspec
+
+NOT_JSON = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""Errors that decoding JSON may raise: for other text or another form (a ValidationError is a DecodeError), for bytes
+that are no UTF-8, and for brackets nested without end.
+"""
+
 
 class HistoryError(Exception):
     """A history was refused. `line` is the line of its file (1 is the header), None if no single line is at

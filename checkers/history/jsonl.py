@@ -17,7 +17,7 @@ import msgspec
 
 from checkers.compiled import stays_plain, why_plain
 from checkers.history import line_kernels, segments
-from checkers.history.errors import HistoryError
+from checkers.history.errors import NOT_JSON, HistoryError
 from checkers.history.history import FORMAT, VERSION, Header, History
 from checkers.history.nesting import DEPTH_MAX, is_deep, too_deep
 from checkers.history.operation import Event, EventType, Phase, Process
@@ -31,8 +31,6 @@ LARGE = 8 << 20
 """Bytes that are read as objects before the code that reads columns is loaded, which takes as long. Files of less than
 half of it are always read as objects."""
 HEADER_MAX = 1 << 20  # bytes
-NOT_JSON = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-"""Errors that decoding a line may raise; the last for brackets nested without end."""
 
 
 def header_line(header: Header) -> bytes:

@@ -16,7 +16,7 @@ import numpy
 from checkers.compiled import load
 from checkers.history import line_kernels
 from checkers.history.columns import VALUES_MAX, Events, Pairing
-from checkers.history.errors import HistoryError
+from checkers.history.errors import NOT_JSON, HistoryError
 from checkers.history.history import Header, History, operations_of
 from checkers.history.line_kernels import (
     ABSENT,
@@ -84,7 +84,7 @@ def read(record: Record, begin: int, header: Header, decode: Decode, torn_of: To
     def decoded(line: bytes) -> Event:
         try:
             return decoder.decode(line)
-        except msgspec.DecodeError as error:
+        except NOT_JSON as error:
             raise changed(f"others ({error})") from error
 
     for place in pairing.untold.tolist():  # `columns` has set it

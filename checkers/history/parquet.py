@@ -23,7 +23,7 @@ from typing import IO, Any
 import msgspec
 
 from checkers.compiled import why_plain
-from checkers.history.errors import HistoryError
+from checkers.history.errors import NOT_JSON, HistoryError
 from checkers.history.history import FORMAT, Header, History
 from checkers.history.jsonl import header_line, parse_header
 from checkers.history.operation import Event
@@ -228,7 +228,7 @@ def damage_refused(path: Path) -> Iterator[None]:
 
     try:
         yield
-    except (pyarrow.ArrowException, msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (pyarrow.ArrowException, *NOT_JSON) as error:
         raise _damaged(path, str(error)) from error
     except OSError as error:
         if error.errno is not None:

@@ -20,6 +20,7 @@ from typing import Any
 
 import msgspec
 
+from checkers.history.errors import NOT_JSON
 from harness.campaigns.bisection import Answer, CommitRange, confidence, first_that_shows
 from harness.campaigns.judging import fields_of_verdict, fingerprints_of
 from harness.cluster.place import ROOT, Version
@@ -199,7 +200,7 @@ class Bisection:
         try:
             verdict = msgspec.json.decode(done.stdout)
             return fields_of_verdict(verdict, Path(verdict["folder"]), self.results)
-        except (msgspec.DecodeError, KeyError, TypeError):
+        except (*NOT_JSON, KeyError, TypeError):
             lines = done.stderr.decode(errors="replace").strip().splitlines()
             return {
                 "outcome": "broken",

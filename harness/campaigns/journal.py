@@ -21,6 +21,7 @@ from typing import Any, BinaryIO, Literal
 
 import msgspec
 
+from checkers.history.errors import NOT_JSON
 from harness.errors import StoreError, WrongUse, given_path
 from harness.run.finish import Failure
 
@@ -253,7 +254,7 @@ def load(folder: Path) -> Journal | None:
     """A campaign from its files; None if there is no readable one."""
     try:
         head = msgspec.json.decode((folder / HEAD).read_bytes(), type=Head)
-    except (OSError, msgspec.DecodeError):
+    except (OSError, *NOT_JSON):
         return None
     journal = Journal(folder, head)
     began: dict[tuple[str, int], Task] = {}
@@ -288,7 +289,7 @@ def _lines(path: Path) -> Iterator[dict[str, Any]]:
     for line in data[: data.rfind(b"\n") + 1].splitlines():
         try:
             yield msgspec.json.decode(line)
-        except msgspec.DecodeError:
+        except NOT_JSON:
             continue
 
 

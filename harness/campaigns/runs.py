@@ -20,6 +20,7 @@ from typing import Any, BinaryIO
 
 import msgspec
 
+from checkers.history.errors import NOT_JSON
 from harness.campaigns.journal import Ended, Task, ToJudge, now
 from harness.campaigns.judging import consistent, fields_of_line, fields_of_verdict
 from harness.plan.plan import Plan, to_json
@@ -149,6 +150,6 @@ def _read(file: BinaryIO) -> bytes:
 def _decoded(data: bytes) -> dict[str, Any] | None:
     try:
         document = msgspec.json.decode(data)
-    except msgspec.DecodeError:
+    except NOT_JSON:
         return None
     return document if isinstance(document, dict) and "folder" in document else None

@@ -18,6 +18,7 @@ from pathlib import Path
 
 import msgspec
 
+from checkers.history.errors import NOT_JSON
 from harness.campaigns import journal
 from harness.campaigns.journal import Ended, Journal
 from harness.errors import HarnessError, StoreError, WrongUse
@@ -97,7 +98,7 @@ def unpublished(address: Address, results: Path, name: str) -> list[Journal]:
 def _is_published(folder: Path, address: Address) -> bool:
     try:
         return str(address) in msgspec.json.decode((folder / MARK).read_bytes(), type=list[str])
-    except (OSError, msgspec.DecodeError):
+    except (OSError, *NOT_JSON):
         return False
 
 

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from checkers.history import Event, Header, History, HistoryError, Operation, jsonl, segments
 from checkers.history.columns import Columns
+from checkers.history.errors import NOT_JSON
 from checkers.history.operation import FASTEST_NS, paired
 from checkers.history.stored import StoredEvents, StoredOperations
 from harness.judge.causes import ranked
@@ -183,7 +184,7 @@ def _document(path: Path, notes: list[str]) -> Json:
         document = msgspec.json.decode(path.read_bytes())
     except FileNotFoundError:
         notes.append(f"{path.name} is missing.")
-    except (OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as problem:
+    except (OSError, *NOT_JSON) as problem:
         notes.append(f"{path.name} cannot be read: {problem}.")
     else:
         if isinstance(document, dict):
@@ -209,7 +210,7 @@ def _gather(path: Path, gathering: _Gathering, notes: list[str]) -> None:
         notes.append(f"{path.name} cannot be read: {problem.strerror}.")
     except HistoryError as problem:
         notes.append(f"{path.name} cannot be read further: {problem}; what stands before it is shown.")
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as problem:
+    except NOT_JSON as problem:
         torn = not line.endswith(b"\n")
         damage = "is torn (the run was cut short)" if torn else f"cannot be read ({problem})"
         notes.append(f"{path.name}: line {number:,} {damage}; what stands before it is shown.")

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import msgspec
 
+from checkers.history.errors import NOT_JSON
 from harness.pages.json_door import Json, as_mapping, as_text, as_time_ns, clipped
 
 LINES_A_NODE = 120
@@ -118,7 +119,7 @@ def _lines(path: Path, notes: list[str]) -> Iterator[LogLine]:
 def _fields(raw: bytes) -> Json:
     try:
         fields = msgspec.json.decode(raw)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+    except NOT_JSON:
         fields = None
     text = clipped(raw.decode("utf-8", "replace").strip(), 400)
     return as_mapping(fields) or {"level": "raw", "message": text}

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from checkers.history import Event, HistoryError, Operation, segments
 from checkers.history.columns import Columns
-from checkers.history.jsonl import NOT_JSON
+from checkers.history.errors import NOT_JSON
 from checkers.history.operation import Outcome, paired
 from checkers.history.record_lines import Lines
 

@@ -26,6 +26,7 @@ from urllib.parse import unquote
 
 import msgspec
 
+from checkers.history.errors import NOT_JSON
 from harness.errors import StoreError, WrongUse
 from harness.pipeline.stock import State, Stock, taken_stock
 from harness.pipeline.tables import STAGING, Tables
@@ -72,7 +73,7 @@ class RemoteTables(Tables):
 
     def _state(self) -> State:
         self._read_as = self._store.read(self.address / MANIFEST)
-        self._manifest = self._none_yet() if self._read_as is None else self._decoded(self._read_as)
+        self._manifest = self._none_yet() if self._read_as is None else _decoded(self.address, self._read_as)
         for file in self.folder.glob("*/**/*.parquet"):
             if self._name(file) not in self._manifest.files:
                 file.unlink()
@@ -97,20 +98,6 @@ class RemoteTables(Tables):
 
     def _names(self) -> list[str]:
         return sorted({*self._manifest.files}.difference(self.stock.damaged))
-
-    def _decoded(self, data: bytes) -> Manifest:
-        try:
-            manifest = msgspec.json.decode(data, type=Manifest)
-        except (msgspec.DecodeError, msgspec.ValidationError) as error:
-            raise StoreError(
-                f"{self.address / MANIFEST} is not ours: {error}; try: another --tables"
-            ) from error
-        if (manifest.format, manifest.version) != (FORMAT, VERSION):
-            raise StoreError(
-                f"{self.address / MANIFEST}: expected {FORMAT} {VERSION}, got {manifest.format} {manifest.version}; "
-                "try: the qsync that wrote it"
-            )
-        return manifest
 
     def files(self, table: str) -> list[Path]:
         return self._copied(f"{table}/")
@@ -219,12 +206,26 @@ class RemoteTables(Tables):
         self._store.write(self.address / name, data)
 
 
+def _decoded(address: Address, data: bytes) -> Manifest:
+    """The manifest in these bytes. Raises StoreError."""
+    try:
+        manifest = msgspec.json.decode(data, type=Manifest)
+    except NOT_JSON as error:
+        raise StoreError(f"{address / MANIFEST} is not ours: {error}; try: another --tables") from error
+    if (manifest.format, manifest.version) != (FORMAT, VERSION):
+        raise StoreError(
+            f"{address / MANIFEST}: expected {FORMAT} {VERSION}, got {manifest.format} {manifest.version}; "
+            "try: the qsync that wrote it"
+        )
+    return manifest
+
+
 def files_of(address: Address, table: str) -> list[str]:
     """The files of one table, as the manifest at an address names them now: addresses."""
     data = ObjectStore(address).read(address / MANIFEST)
     if data is None:
         raise WrongUse(f"there are no tables at {address}; try: qsync analyze --tables {address}")
-    manifest = msgspec.json.decode(data, type=Manifest)
+    manifest = _decoded(address, data)
     return [str(address / name) for name in sorted(manifest.files) if name.startswith(f"{table}/")]
 
 

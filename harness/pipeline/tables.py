@@ -29,6 +29,7 @@ from urllib.parse import unquote
 
 import msgspec
 
+from checkers.history.errors import NOT_JSON
 from harness.errors import StoreError
 from harness.pipeline.stock import State, Stock, taken_stock
 from harness.results import hashes
@@ -236,7 +237,7 @@ class Tables:
             document = msgspec.json.decode((self.folder / name).read_bytes())
         except FileNotFoundError:
             return None
-        except (OSError, msgspec.DecodeError) as error:
+        except (OSError, *NOT_JSON) as error:
             raise self._unfit(f"{name} cannot be read: {error}") from error
         return document if isinstance(document, dict) else {}
 

@@ -21,6 +21,7 @@ from typing import Annotated, Any, get_args
 import msgspec
 
 from checkers.history import HistoryError, jsonl, parquet, segments
+from checkers.history.errors import NOT_JSON
 from checkers.verdict import Result
 from harness.errors import StoreError
 from harness.judge.outcomes import Outcome
@@ -124,7 +125,7 @@ def _of_documents(run: Path) -> str | None:
     for name, kind in ((PLAN, _Plan), (VERDICT, _Verdict)):
         try:
             document: Any = msgspec.json.decode((run / name).read_bytes(), type=kind)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        except NOT_JSON as error:
             return f"damaged: {name} is not ours: {_in_one_line(error)}"
         if name == VERDICT and document.outcome not in OUTCOMES:
             expected = ", ".join(OUTCOMES[:-1])

@@ -28,6 +28,7 @@ from typing import BinaryIO, Literal
 
 import msgspec
 
+from checkers.history.errors import NOT_JSON
 from harness.errors import StoreError
 from harness.results import seal
 from harness.results.hashes import Hashed
@@ -228,7 +229,7 @@ def _decoded(path: Path, data: bytes) -> Manifest:
                 f"{path}: expected {FORMAT} {VERSION}, got {said[0]} {said[1]}; try: the qsync that wrote it"
             )
         return msgspec.convert(head, Manifest)
-    except (msgspec.DecodeError, RecursionError) as error:  # ValidationError is a DecodeError
+    except NOT_JSON as error:
         raise StoreError(f"{path} is refused: its {MANIFEST}: {error}") from error
 
 

@@ -22,6 +22,7 @@ from pathlib import Path, PurePosixPath
 import msgspec
 
 from checkers.history import segments
+from checkers.history.errors import NOT_JSON
 from harness.errors import StoreError
 
 HASHES = "hashes.json"
@@ -97,7 +98,7 @@ def listed(folder: Path) -> Files | None:
         stored = msgspec.json.decode((folder / HASHES).read_bytes(), type=_Document)
     except FileNotFoundError:
         return None
-    except (OSError, msgspec.DecodeError) as error:  # DecodeError: of another form, too
+    except (OSError, *NOT_JSON) as error:
         raise StoreError(f"{folder / HASHES} cannot be read: {error}") from error
     if stored.format == FORMAT and stored.version == 1:
         return {**dict.fromkeys(_names(folder, SINCE_2)), **stored.files}

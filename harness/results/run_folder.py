@@ -31,6 +31,7 @@ from typing import BinaryIO, Protocol
 
 import msgspec
 
+from checkers.history.errors import NOT_JSON
 from harness.errors import StoreError, WrongUse
 from harness.plan.plan import Plan, to_json
 from harness.results import hashes
@@ -137,7 +138,7 @@ class RunFolder:
         """The stored verdict; None if there is none that can be read."""
         try:
             verdict = msgspec.json.decode((self.path / VERDICT).read_bytes())
-        except (OSError, msgspec.DecodeError):
+        except (OSError, *NOT_JSON):
             return None
         return verdict if isinstance(verdict, dict) else None
 

@@ -27,9 +27,9 @@ import msgspec
 
 from checkers.check import Check, run_here
 from checkers.history import segments
-from checkers.history.errors import HistoryError
+from checkers.history.errors import NOT_JSON, HistoryError
 from checkers.history.history import Header, History
-from checkers.history.jsonl import NOT_JSON, parse_header
+from checkers.history.jsonl import parse_header
 from checkers.history.operation import Event
 from checkers.history.others import OFTEN
 from checkers.replicas.crash import NAME as CRASH

@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from checkers.history.errors import NOT_JSON
 from harness.campaigns import journal
 from harness.campaigns.journal import Journal
 from harness.results.run_folder import HISTORY, PLAN, VERDICT
@@ -239,5 +240,5 @@ def _decoded(given: Path | bytes, kind: type[T]) -> T | None:
     try:
         data = given if isinstance(given, bytes) else given.read_bytes()
         return msgspec.json.decode(data, type=kind)
-    except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except (OSError, *NOT_JSON):
         return None

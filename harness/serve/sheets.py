@@ -14,7 +14,7 @@ import msgspec
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from checkers.history.jsonl import NOT_JSON
+from checkers.history.errors import NOT_JSON
 from harness.pages.tables_page import Cell, Section, section_html, stylesheet
 from harness.serve import side_by_side
 from harness.serve.index import GOES_ON, Run

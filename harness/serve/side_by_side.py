@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from checkers.history import HistoryError, segments
+from checkers.history.errors import NOT_JSON
 from harness.campaigns.judging import fingerprints_of
 from harness.pages.tables_page import Cell, Section
 from harness.results.run_folder import HISTORY, PLAN, VERDICT
@@ -145,7 +146,7 @@ def _plan(of: Stored) -> dict[str, str]:
 def _document(path: Path) -> Json:
     try:
         return _mapping(msgspec.json.decode(path.read_bytes()))
-    except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except (OSError, *NOT_JSON):
         return {}
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from checkers.history import segments
-from checkers.history.jsonl import NOT_JSON
+from checkers.history.errors import NOT_JSON
 
 PORTION_BYTES = 8 << 20
 """The most that one look reads, so that no page waits for a record of gigabytes."""

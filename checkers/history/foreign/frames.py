@@ -12,12 +12,11 @@ from typing import Annotated, Any
 
 import msgspec
 
-from checkers.history.errors import HistoryError
+from checkers.history.errors import NOT_JSON, HistoryError
 from checkers.history.foreign.operation_maps import Maps, no_operations, paired
 from checkers.history.foreign.recognized import read
 from checkers.history.frames import NUMBERS
 from checkers.history.history import OBSERVING, TIMELESS, Header, History
-from checkers.history.jsonl import NOT_JSON
 from checkers.history.nesting import is_deep, too_deep
 from checkers.history.operation import ASKED, Event, Outcome, Phase
 

@@ -6,10 +6,9 @@ from typing import Any
 
 import msgspec
 
-from checkers.history.errors import HistoryError
+from checkers.history.errors import NOT_JSON, HistoryError
 from checkers.history.foreign.operation_maps import Maps, no_operations
 from checkers.history.history import Header
-from checkers.history.jsonl import NOT_JSON
 
 
 def parse(data: bytes) -> Maps:

@@ -10,8 +10,7 @@ from typing import Any
 
 import msgspec
 
-from checkers.history.errors import HistoryError
-from checkers.history.jsonl import NOT_JSON
+from checkers.history.errors import NOT_JSON, HistoryError
 
 _BETWEEN = re.compile(r"[\s,\[\]]*")
 

@@ -13,7 +13,7 @@ import msgspec
 from msgspec import UNSET
 
 from checkers.history import jsonl, parquet, segments
-from checkers.history.errors import HistoryError
+from checkers.history.errors import NOT_JSON, HistoryError
 from checkers.history.foreign import (
     dbcop,
     edn,
@@ -28,7 +28,6 @@ from checkers.history.foreign.kinds import Kinds, text
 from checkers.history.foreign.operation_maps import Maps
 from checkers.history.foreign.sessions import Sessions
 from checkers.history.history import FORMAT, Header, History, Origin
-from checkers.history.jsonl import NOT_JSON
 from checkers.history.start import Start
 from checkers.history.stored import without_collections
 

@@ -18,7 +18,7 @@ from typing import Literal
 
 import msgspec
 
-from checkers.history.errors import HistoryError
+from checkers.history.errors import NOT_JSON, HistoryError
 from checkers.logs.wal.record import Kind, Record
 
 FILE = "effects.jsonl"
@@ -153,7 +153,7 @@ def of_lines(data: bytes) -> tuple[Effect, ...]:
     for number, line in enumerate(lines[:-1], start=1):
         try:
             effects.append(_DECODER.decode(line))
-        except msgspec.MsgspecError as error:
+        except NOT_JSON as error:
             raise HistoryError(
                 expected="an effect of a node's disk or links",
                 came=str(error),

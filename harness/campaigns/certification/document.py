@@ -18,6 +18,7 @@ from typing import Any
 
 import msgspec
 
+from checkers.history.errors import NOT_JSON
 from harness.campaigns.bars import Bar
 from harness.campaigns.certification.facts import JudgedRun
 from harness.campaigns.certification.sensitivity import Measured
@@ -94,7 +95,7 @@ def read(path: Path, shown: Path) -> Certificate:
                 f"{shown}: expected {FORMAT} {VERSION}, got {said[0]} {said[1]}; try: the qsync that wrote it"
             )
         return msgspec.convert(head, Certificate)
-    except (OSError, msgspec.DecodeError, RecursionError) as error:
+    except (OSError, *NOT_JSON) as error:
         raise StoreError(f"{shown}: its {CERTIFICATE} cannot be read: {error}") from error
 
 

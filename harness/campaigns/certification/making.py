@@ -16,6 +16,7 @@ from pathlib import Path
 
 import msgspec
 
+from checkers.history.errors import NOT_JSON
 from harness.campaigns import journal
 from harness.campaigns.bars import Bar
 from harness.campaigns.certification import lacks, page, sensitivity
@@ -156,14 +157,14 @@ def _is_decided(book: Journal, bar: Bar) -> bool:
     """Whether the campaign was certified or refused by this bar already."""
     try:
         return bool(msgspec.json.decode((book.folder / DECIDED).read_bytes())["bar"] == bar.name)
-    except (OSError, msgspec.DecodeError, KeyError, TypeError):
+    except (OSError, *NOT_JSON, KeyError, TypeError):
         return False
 
 
 def _is_of(run: RunFolder, commit: str) -> bool:
     try:
         code = msgspec.json.decode(run.plan_file.read_bytes()).get("code")
-    except (OSError, msgspec.DecodeError, AttributeError):
+    except (OSError, *NOT_JSON, AttributeError):
         return False
     return bool(code == commit and commit and not commit.endswith("+"))
 

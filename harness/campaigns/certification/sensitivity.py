@@ -25,6 +25,7 @@ from typing import Literal
 
 import msgspec
 
+from checkers.history.errors import NOT_JSON
 from harness.campaigns.hunt.seeds import Tried, spread, try_once
 from harness.campaigns.plan import Campaign
 from harness.errors import StoreError, WrongUse
@@ -312,7 +313,7 @@ class _Book:
         self._path = path
         try:
             self.done = msgspec.json.decode(path.read_bytes(), type=_Kept).done
-        except (OSError, msgspec.DecodeError):
+        except (OSError, *NOT_JSON):
             self.done = {}
 
     def has(self, bug: str, place: int) -> bool:

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from checkers.history.errors import NOT_JSON
 from checkers.history.faults import ENDS_PROCESSES
 from checkers.history.history import History
 from harness.systems.txlog.logs import Placed
@@ -214,7 +215,7 @@ def _by_faults(records: Sequence[Placed], history: History) -> Iterator[tuple[in
 def _line(line: bytes) -> Mapping[str, Any]:
     try:
         fields = msgspec.json.decode(line)
-    except (msgspec.MsgspecError, UnicodeDecodeError):
+    except NOT_JSON:
         return {}
     return fields if isinstance(fields, dict) else {}
 
