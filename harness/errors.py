@@ -7,7 +7,8 @@
     │   └── NodeEnded      a node ended by itself instead of coming up
     └── StoreError      3  results cannot be written or read: the run is inconclusive
 
-Anything else that is raised is a bug of the harness: exit 70, with its traceback in the run's folder.
+Anything else that is raised is a bug of the harness: exit 70, with its traceback in the run's folder. An OSError of a
+path that nobody may use, or of a full disk, is none (`harness.cli.main`).
 """
 
 from __future__ import annotations
@@ -80,6 +81,9 @@ def keep_traceback(error: Exception) -> str:
     for note in getattr(error, "__notes__", ()):
         if note.startswith(TRACEBACK_NOTE):
             return str(note.removeprefix(TRACEBACK_NOTE))
-    with tempfile.NamedTemporaryFile("w", prefix="qsync-traceback-", suffix=".txt", delete=False) as file:
-        file.writelines(traceback.format_exception(error))  # of one that cannot be read it says so
+    try:
+        with tempfile.NamedTemporaryFile("w", prefix="qsync-traceback-", suffix=".txt", delete=False) as file:
+            file.writelines(traceback.format_exception(error))  # of one that cannot be read it says so
+    except OSError as full:
+        return f"no file ({full.strerror})"
     return file.name

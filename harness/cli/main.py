@@ -7,17 +7,19 @@ is asked for and not before, so that `--help` pays for none of them.
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from typing import TextIO
 
 import click
 
 from harness.campaigns.interruption import by_sigterm
 from harness.cli.exit_codes import ExitCode
 from harness.cli.verbs import VERBS
-from harness.errors import TRACEBACK_NOTE, HarnessError, broke, keep_traceback
+from harness.errors import TRACEBACK_NOTE, HarnessError, StoreError, broke, keep_traceback
 
 
 class Verbs(click.Group):
@@ -65,26 +67,57 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _main(arguments: Sequence[str] | None) -> int:
     try:
         code = qsync.main(arguments, prog_name="qsync", standalone_mode=False)
-        sys.stdout.flush()
+        if sys.stdout is not None:
+            sys.stdout.flush()
         return int(code or ExitCode.VALID)
     except click.exceptions.NoArgsIsHelpError as error:
-        click.echo(error.format_message(), err=True)
+        _say(error.format_message())
         return ExitCode.WRONG_USE
     except HarnessError as error:
-        click.echo(f"qsync: {error.message}", err=True)
+        _say(f"qsync: {error.message}")
         return error.exit_code
     except click.ClickException as error:
-        click.echo(f"qsync: {_one_line(error)}", err=True)
+        _say(f"qsync: {_one_line(error)}")
         return ExitCode.WRONG_USE
     except (click.Abort, KeyboardInterrupt):
-        click.echo("qsync: interrupted", err=True)
+        _say("qsync: interrupted")
         return ExitCode.INTERRUPTED
     except (OutputClosed, BrokenPipeError):
-        _forget_output()
+        _forget(sys.stdout, sys.stderr)
         return ExitCode.OUTPUT_CLOSED
+    except OSError as error:
+        return _of_the_system(error)
     except Exception as error:
-        click.echo(f"qsync: {broke(error)}; {TRACEBACK_NOTE}{keep_traceback(error)}", err=True)
-        return ExitCode.BROKEN
+        return _broken(error)
+
+
+def _of_the_system(error: OSError) -> int:
+    """The exit code of an error of the system that no verb has expected; a full disk may be under standard output."""
+    _forget_if_lost(sys.stdout)
+    is_full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+    if not is_full and (error.errno not in _OF_PATHS or error.filename is None):
+        return _broken(error)
+    where = "cannot write the output" if error.filename is None else str(error.filename)
+    attempt = "free some space" if is_full else "a path that this user may read and write"
+    _say(f"qsync: {where}: {error.strerror}; try: {attempt}")
+    return StoreError.exit_code
+
+
+_OF_PATHS = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ELOOP, errno.ENAMETOOLONG)
+"""Errors that a path has, and no code."""
+
+
+def _broken(error: Exception) -> int:
+    _say(f"qsync: {broke(error)}; {TRACEBACK_NOTE}{keep_traceback(error)}")
+    return ExitCode.BROKEN
+
+
+def _say(line: str) -> None:
+    """Where standard error cannot be written either, the exit code alone says it."""
+    try:
+        click.echo(line, err=True)
+    except OSError:
+        _forget(sys.stderr)
 
 
 def _one_line(error: click.ClickException) -> str:
@@ -93,8 +126,17 @@ def _one_line(error: click.ClickException) -> str:
     return f"{message} (see: {context.command_path} --help)" if context else message
 
 
-def _forget_output() -> None:
-    """Redirect output to nowhere after its reader went away (`… | head -1`), or the flush at exit fails as well."""
+def _forget_if_lost(stream: TextIO | None) -> None:
+    try:
+        if stream is not None:
+            stream.flush()
+    except OSError:
+        _forget(stream)
+
+
+def _forget(*streams: TextIO | None) -> None:
+    """Redirect streams to nowhere that cannot be written any more, or the flush at exit fails as well."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
-    for stream in (sys.stdout, sys.stderr):
-        os.dup2(nowhere, stream.fileno())
+    for stream in streams:
+        if stream is not None:
+            os.dup2(nowhere, stream.fileno())

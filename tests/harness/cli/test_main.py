@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import sys
@@ -71,6 +72,82 @@ def test_each_end_has_its_exit_code(
     captured = capsys.readouterr()
     assert captured.out == ""
     assert captured.err.strip().count("\n") == 0
+
+
+@pytest.mark.parametrize(
+    ("error", "says"),
+    [
+        (
+            PermissionError(errno.EACCES, "Permission denied", "/root/x"),
+            "/root/x: Permission denied; try: a path",
+        ),
+        (
+            OSError(errno.ELOOP, "Too many levels of symbolic links", "a"),
+            "a: Too many levels of symbolic links",
+        ),
+        (
+            OSError(errno.ENOSPC, "No space left on device"),
+            "cannot write the output: No space left on device",
+        ),
+    ],
+)
+def test_what_the_system_refuses_is_no_bug(
+    verb: Callable[[Callable[[], object]], None],
+    capsys: pytest.CaptureFixture[str],
+    error: OSError,
+    says: str,
+) -> None:
+    """If it failed, a folder of another user, or a full disk, would look like a defect, with a traceback."""
+    verb(raises(error))
+    assert main(["try"]) == ExitCode.INCONCLUSIVE
+    assert capsys.readouterr().err.startswith(f"qsync: {says}")
+
+
+def test_another_error_of_the_system_is_a_bug(
+    verb: Callable[[Callable[[], object]], None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """If it failed, a file that the harness itself lost would be the user's fault."""
+    verb(raises(FileNotFoundError(errno.ENOENT, "No such file or directory", "x")))
+    assert main(["try"]) == ExitCode.BROKEN
+    assert "traceback in " in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize(
+    ("arguments", "out", "err", "code"),
+    [
+        (["list", "systems"], "/dev/full", "/dev/null", 3),
+        (["--help"], "/dev/full", "/dev/null", 3),
+        (["list", "systems"], "/dev/full", "/dev/full", 3),
+        (["check", "/nowhere"], "/dev/null", "/dev/full", 64),
+        ([], "/dev/null", "/dev/full", 64),
+    ],
+)
+def test_a_full_disk_under_the_output_is_no_anomaly(
+    arguments: list[str], out: str, err: str, code: int, unbuffered: str
+) -> None:
+    """If it failed, Python itself would end with 1, the code of an anomaly, or with 120."""
+    with open(out, "w") as stdout, open(err, "w") as stderr:  # noqa: PTH123  # devices
+        done = subprocess.run(
+            [sys.executable, "-P", "-m", "harness.cli", *arguments],
+            env={**os.environ, "PYTHONUNBUFFERED": unbuffered, "PYTHONPATH": str(Path(__file__).parents[3])},
+            stdout=stdout,
+            stderr=stderr,
+            check=False,
+        )
+    assert done.returncode == code
+
+
+def test_a_traceback_that_cannot_be_kept_is_no_anomaly(
+    verb: Callable[[Callable[[], object]], None],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """If it failed, a defect on a machine with a full /tmp would end with 1, the code of an anomaly."""
+    monkeypatch.setattr(tempfile, "tempdir", "/nowhere")
+    verb(raises(ZeroDivisionError("oh no")))
+    assert main(["try"]) == ExitCode.BROKEN
+    assert "traceback in no file (No such file or directory)" in capsys.readouterr().err
 
 
 def test_the_traceback_of_a_broken_harness_is_kept(
