@@ -71,7 +71,6 @@ def fetch_run(
         if not wanted(stored.name):
             continue
         file = target / stored.name
-        file.parent.mkdir(parents=True, exist_ok=True)
         if not store.fetch(run / stored.name, file) or file.stat().st_size != stored.size:
             raise WentAway(run)
     return objects
@@ -113,7 +112,7 @@ def at_once(work: Callable[[T], R], items: Sequence[T]) -> list[R]:
 
 
 def put_run(store: ObjectStore, root: Address, path: Path) -> Address:
-    """Upload a finished run below `root`; returns its place. Files that are there already are not sent again."""
+    """Upload a finished run below `root`; returns its place. If its verdict is there, nothing is sent."""
     if not (path / VERDICT).exists():
         raise StoreError(f"{path} has no verdict, so it must not pass for a finished run")
     place = _place_of(store, root / path.parent.name, path)

@@ -20,6 +20,7 @@ line.
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping
@@ -151,23 +152,35 @@ class RunFolder:
         return outcome if isinstance(outcome, str) else None
 
     def _keep(self, making: Mapping[str, Make]) -> None:
-        try:
-            for name, make in making.items():
-                with _file_system(f"write {name} to {self.path}"):
-                    make(self._unfinished(name))
-                    _sync(self._unfinished(name))
-            with _file_system(f"write to {self.path}"):
+        with _file_system(f"write to {self.path}"), _alone_in(self.path):
+            try:
+                for name, make in making.items():
+                    with _file_system(f"write {name} to {self.path}"):
+                        make(self._unfinished(name))
+                        _sync(self._unfinished(name))
                 for name in making:
                     self._unfinished(name).replace(self.path / name)
                 _sync(self.path)  # after the renames, which last only when the folder is on disk
-        except BaseException:
-            for name in making:
-                with suppress(OSError):
-                    self._unfinished(name).unlink(missing_ok=True)
-            raise
+            except BaseException:
+                for name in making:
+                    with suppress(OSError):
+                        self._unfinished(name).unlink(missing_ok=True)
+                raise
 
     def _unfinished(self, name: str) -> Path:
         return self.path / f".{name}.unfinished"
+
+
+@contextmanager
+def _alone_in(folder: Path) -> Iterator[None]:
+    """Wait for other processes that put files in place there: unfinished files have one name for all."""
+    number = os.open(folder, os.O_RDONLY)
+    try:
+        with suppress(OSError):  # a file system without locks
+            fcntl.flock(number, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(number)
 
 
 def _sync(path: Path) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 import io
 import os
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -14,7 +16,7 @@ import pytest
 from checkers.history import jsonl
 from checkers.history.history import Header
 from harness.errors import StoreError, WrongUse
-from harness.results import RunFolder, find_runs, resolve
+from harness.results import RunFolder, find_runs, hashes, resolve
 from harness.results.run_folder import GuardedFile
 from harness.systems.plans import planned, read
 from tests.harness.results.full_disk import FullDisk
@@ -117,6 +119,30 @@ def test_a_half_written_verdict_never_looks_whole(tmp_path: Path, monkeypatch: p
     with pytest.raises(StoreError, match="No space left on device"):
         keep_verdict(folder, {"outcome": "valid"})
     assert folder.read_verdict() == {"outcome": "anomaly"}
+
+
+def test_two_judgements_at_once_are_kept_one_after_the_other(tmp_path: Path) -> None:
+    """If it failed, one process would rename what another is writing: half a verdict, or hashes of another one."""
+    folder = RunFolder.create(tmp_path, PLAN)
+    begun = {name: threading.Event() for name in "ab"}
+
+    def judgement(own: str, other: str) -> None:
+        def write(path: Path) -> None:
+            with path.open("w") as file:
+                file.write(f'{{"outcome": "{own * 100}')
+                file.flush()
+                begun[own].set()
+                begun[other].wait(0.2)
+                file.write('"}')
+
+        folder.keep_judgement({"verdict.json": write}, {})
+
+    with ThreadPoolExecutor(2) as pool:
+        for done in [pool.submit(judgement, "a", "b"), pool.submit(judgement, "b", "a")]:
+            done.result()
+    assert folder.read_verdict_outcome() in ("a" * 100, "b" * 100)
+    assert hashes.changed(folder.path) == []
+    assert list(folder.path.glob(".*")) == []
 
 
 def keep_verdict(folder: RunFolder, verdict: dict[str, object]) -> None:
