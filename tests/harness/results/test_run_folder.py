@@ -135,7 +135,7 @@ def test_two_judgements_at_once_are_kept_one_after_the_other(tmp_path: Path) -> 
                 begun[other].wait(0.2)
                 file.write('"}')
 
-        folder.keep_judgement({"verdict.json": write}, {})
+        folder.keep_judgement({"verdict.json": write}, hashes.of_record(folder.path))
 
     with ThreadPoolExecutor(2) as pool:
         for done in [pool.submit(judgement, "a", "b"), pool.submit(judgement, "b", "a")]:
