@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import random
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 import msgspec
+from click.core import ParameterSource
 
 from harness.cli.param_types import Folder, InputPath, Number, Text, Whole
 from harness.cli.system_options import SETTINGS, fields_of_settings
@@ -74,6 +75,19 @@ def spark_options(function: F) -> F:
     for option in reversed(options):
         function = option(function)
     return function
+
+
+def refuse_options(why: str, *names: str, but: Collection[str] = ()) -> None:
+    """UsageError for an option of the command line that would have no effect: one with such a parameter, or, without
+    names, any that is not among `but`. `why`: the end of the message.
+    """
+    context = click.get_current_context()
+    for param in context.command.params:
+        name = str(param.name)
+        if not isinstance(param, click.Option) or name in but or (names and name not in names):
+            continue
+        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            raise click.UsageError(f"{param.opts[0]} {why}")
 
 
 def plan_options(function: F) -> F:

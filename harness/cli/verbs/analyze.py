@@ -13,7 +13,7 @@ import click
 
 from harness.cli import spark_group
 from harness.cli.exit_codes import ExitCode
-from harness.cli.options import results_option, spark_options
+from harness.cli.options import refuse_options, results_option, spark_options
 from harness.cli.param_types import Folder, OutputFile
 from harness.cli.printing import print_json
 
@@ -58,6 +58,8 @@ def command(
     from harness.pipeline.progress import shown
     from harness.pipeline.sources import source_of
 
+    if follow:
+        refuse_options("does not go with --follow", "anew", "html", "as_json")
     settings = settings_of(conf)
     runs = place_of(results)
     place = tables_place(runs, tables)

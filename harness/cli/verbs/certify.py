@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from harness.cli.exit_codes import ExitCode, gravest
-from harness.cli.options import ROOT, results_option
+from harness.cli.options import ROOT, refuse_options, results_option
 from harness.cli.param_types import InputPath, Number, OutputFile, Text, Whole
 
 if TYPE_CHECKING:
@@ -99,8 +99,10 @@ def command(
     if len(given) > 1:
         raise click.UsageError("expected one of: PLAN, --verify FILE, --compare OLD NEW; try: qsync certify")
     if compare:
+        refuse_options("does not go with --compare, which runs and verifies nothing", but=("compare",))
         return _compare(*compare)
     if verified_file is not None:
+        refuse_options("does not go with --verify, which runs nothing", but=("verified_file", "key"))
         return _verify(verified_file, key)
     return _certify(
         plan_file or ROOT / PLAN,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from harness.cli.exit_codes import ExitCode
-from harness.cli.options import spark_options
+from harness.cli.options import refuse_options, spark_options
 from harness.cli.param_types import InputPath, Number, OutputFile, Text, Whole
 from harness.cli.printing import has_colour, print_json, print_run
 from harness.cli.verbs.check_one import Options, ask_others, for_a_run, judged_file, run_folder
@@ -27,7 +27,9 @@ if TYPE_CHECKING:
 )
 @click.option("--promise", type=Text(), help="Judge against this model, such as linearizable.")
 @click.option("--key", help="Judge this key alone.")
-@click.option("--timeout", "timeout_s", type=Number(0, is_open=True), help="Seconds for all checks together.")
+@click.option(
+    "--timeout", "timeout_s", type=Number(0, 10**9, is_open=True), help="Seconds for all checks together."
+)
 @click.option("--memory", "memory_mib", type=Number(0, is_open=True), help="MiB for a search.")
 @click.option("--budget", type=Whole(1), help="Steps for each search, as its message counts them.")
 @click.option(
@@ -117,10 +119,13 @@ def command(
     """
     from harness.results.bundle import is_bundle
 
+    if engine == "process":
+        refuse_options("is for --engine spark", "master", "conf")
     path = _here(paths[0])
     if len(paths) == 1 and not is_bundle(path) and (engine == "spark" or _holds_runs(path)):
         from harness.cli.verbs.check_spread import check_spread
 
+        refuse_options("is for histories of other tools; many runs at once: --engine spark", "jobs")
         return check_spread(path, as_json, engine, master, conf, given)
     options = Options(as_json=as_json, **given)
     if len(paths) > 1 or (path.is_dir() and not (path / "history.jsonl").exists()):

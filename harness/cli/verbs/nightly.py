@@ -10,7 +10,7 @@ import click
 from click.core import ParameterSource
 
 from harness.cli.exit_codes import ExitCode
-from harness.cli.options import results_option, spark_options
+from harness.cli.options import refuse_options, results_option, spark_options
 from harness.cli.param_types import InputPath, Number, Text, Whole
 from harness.cli.printing import has_colour, print_json
 
@@ -90,6 +90,7 @@ def command(
     if nights is not None:
         if plan_file is not None:
             raise click.UsageError(f"--compare takes two nights and no PLAN, got {plan_file} as well")
+        refuse_options("does not go with --compare, which runs nothing", but=("nights", "results", "as_json"))
         return _compare(results, nights, as_json)
     if plan_file is None:
         raise click.UsageError("expected a PLAN, a TOML file (see plans/); or --compare NIGHT NIGHT")
@@ -159,6 +160,7 @@ def _compare(results: Path, names: tuple[str, str], as_json: bool) -> int:
 def _judge(engine: str, master: str, conf: tuple[str, ...]) -> Judge | None:
     """The judge of the campaign's runs, once PySpark is installed; None: each run judges itself."""
     if engine == "process":
+        refuse_options("is for --engine spark", "master", "conf")
         return None
     from harness.cli import spark_group
     from harness.cli.verbs.analyze import settings_of

@@ -170,6 +170,35 @@ def test_wrong_use_is_64(arguments: list[str], capsys: pytest.CaptureFixture[str
     assert capsys.readouterr().out == ""
 
 
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ("check {} --master local[1]", "--master is for --engine spark"),
+        ("check {} --conf a=b", "--conf is for --engine spark"),
+        ("check {} --jobs 2", "--jobs is for histories of other tools"),
+        ("check {} --timeout 1e10", "of at most 1000000000, got 1e10"),
+        ("certify --verify {} --bar trial", "--bar does not go with --verify"),
+        ("certify --compare {} {} --key {}", "--key does not go with --compare"),
+        ("nightly --compare {} {} --anew", "--anew does not go with --compare"),
+        ("nightly plans/smoke.toml --engine process --conf a=b", "--conf is for --engine spark"),
+        ("analyze --results {} --follow --json", "--json does not go with --follow"),
+    ],
+)
+def test_an_option_without_effect_is_refused(
+    arguments: str,
+    says: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """If it failed, a person would believe that a bar was checked, or that all cores were used."""
+    monkeypatch.chdir(Path(__file__).parents[3])
+    (tmp_path / "plan" / "20260101T000000Z-1").mkdir(parents=True)
+    (tmp_path / "plan" / "20260101T000000Z-1" / "plan.json").write_text("{}")
+    assert main(arguments.replace("{}", str(tmp_path)).split()) == ExitCode.WRONG_USE
+    assert says in capsys.readouterr().err
+
+
 def test_help_imports_no_verb() -> None:
     """If it failed, `--help` would take as long as the slowest import of all verbs."""
     script = "import sys; from harness.cli.main import main; main(['--help']); print(*sys.modules)"
