@@ -110,6 +110,7 @@ class PacketFault:
         self._which = "cuts" if fault.does == "cut" else lossy(fault.percent)
         self._links = {link: packets.pair(link) for link in fault.links}
         self._asked_ns = packets.now_ns()
+        self._has_asked = False
         self._in_effect_ns: int | None = None
         self._before: dict[Pair, int] = {}
         self._dropped_before = 0
@@ -119,6 +120,7 @@ class PacketFault:
 
     async def begin(self) -> None:
         await self._packets.note_used()
+        self._has_asked = True
         await self._packets.add(self._which, list(self._links.values()))
         self._in_effect_ns = self._packets.now_ns()
         self._before = await self._packets.filter.packets(self._which)
@@ -132,7 +134,8 @@ class PacketFault:
         self._heal_asked_ns = self._packets.now_ns()
         self._met = await self._packets.filter.packets(self._which)
         self._dropped_while = await self._dropped() - self._dropped_before
-        await self._packets.remove(self._which, list(self._links.values()))
+        if self._has_asked:  # else it would take the links from another fault, or from the next one
+            await self._packets.remove(self._which, list(self._links.values()))
         self._healed_ns = self._packets.now_ns()
 
     async def evidence(self) -> Evidence:

@@ -9,9 +9,10 @@ from collections.abc import Iterable
 import pytest
 
 from harness.cluster.containers import packet_faults
-from harness.cluster.containers.packet_faults import Packets
+from harness.cluster.containers.packet_faults import PacketFault, Packets
 from harness.cluster.containers.packet_filter import PacketFilter, Pair
-from harness.faults.fault import Link
+from harness.errors import ClusterError
+from harness.faults.fault import Fault, Link
 
 PAIR = ("10.0.0.1", "10.0.0.2")
 
@@ -63,6 +64,41 @@ def test_a_link_over_which_nodes_say_nothing_is_dialed(monkeypatch: pytest.Monke
     packets = Packets(kept, addresses, lambda: 0, lambda _node: True, 1, provoke)
     assert asyncio.run(packets.fresh([("n1", "n2")])) == (True, [])
     assert dialed == [("n1", "n2")] * 2
+
+
+class FailsOnce(SlowToGiveBack):
+    """The first look at the packets fails."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.has_failed = False
+
+    async def packets(self, which: str) -> dict[Pair, int]:
+        if not self.has_failed:
+            self.has_failed = True
+            raise ClusterError("nft said nothing")
+        return {}
+
+
+def test_a_fault_that_could_not_begin_gives_no_link_back() -> None:
+    """Else the next cut of this link is no cut, or a cut that is under way ends early."""
+    addresses = dict(zip(("n1", "n2"), PAIR, strict=True))
+    fault = Fault(id=0, name="partition", does="cut", at_ns=0, until_ns=1, links=(("n1", "n2"),))
+
+    async def begin_in_vain_and_again() -> list[set[Pair]]:
+        kept = FailsOnce()
+        packets = Packets(kept, addresses, lambda: 0, lambda _node: True, 1, not_asked)
+        broken = PacketFault(fault, packets)
+        with pytest.raises(ClusterError):
+            await broken.begin()
+        await broken.heal()
+        cut = PacketFault(fault, packets)
+        await cut.begin()
+        while_it_lasts = set(kept.cut)
+        await cut.heal()
+        return [while_it_lasts, kept.cut]
+
+    assert asyncio.run(begin_in_vain_and_again()) == [{PAIR}, set()]
 
 
 def test_a_fault_that_ends_does_not_take_the_link_from_one_that_begins() -> None:
