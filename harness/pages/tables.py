@@ -80,7 +80,9 @@ def _check_row(
         model=as_text(check.get("model"), 120),
         standing=standing,
         summary=summary,
-        findings=tuple(text for text in findings.get(checker, ()) if summary not in text)[:FINDINGS],
+        findings=tuple(text for text in findings.get(checker, ()) if not summary or summary not in text)[
+            :FINDINGS
+        ],
         documented="" if standing == "valid" else sentence,
         seconds=f"{seconds:.2f} s" if isinstance(seconds, (int, float)) and abs(seconds) < 1e9 else "",
         details=clipped(json.dumps(details, indent=1, ensure_ascii=False, default=str), 4_000)
