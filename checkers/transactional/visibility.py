@@ -11,7 +11,7 @@ those that overwrote what it read.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from heapq import heapify, heappop, heappush
 from itertools import pairwise
 from typing import Literal
@@ -52,6 +52,11 @@ class Look:
             seen |= past[latest]
             left &= ~(past[latest] | 1 << latest)  # all that these saw are seen too
         return seen & ~(1 << self.reader)
+
+    def may_conclude(self, masks: Mapping[int, int]) -> bool:
+        """Whether anything may ever follow from it. `masks`: by key, its writers as bits."""
+        others = -1 if self.closed else masks.get(self.key, 0) & ~(1 << self.reader)
+        return self.comes_first or bool((self.sure | self.earlier) & others)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,6 +123,11 @@ class _Budget:
     steps: int
     is_late: Callable[[], bool]
 
+    def spend(self, steps: int) -> None:
+        self.steps -= steps
+        if self.steps < 0 or self.is_late():
+            raise _Spent
+
 
 class Circle(Exception):
     """The conclusions contradict each other."""
@@ -134,60 +144,159 @@ def order_of(
 
     "none": there is no such order of versions; "open": the budget did not suffice.
     """
+    budget = _Budget((given().steps or STEPS) // part, is_late)
     try:
-        order = _solved(visible, list(visible.pairs), _Budget((given().steps or STEPS) // part, is_late))
+        order = _solved(_Conclusions.of(visible, budget))
+    except Circle:
+        return "none", None
     except (_Spent, RecursionError):
         return "open", None
     return ("none", None) if order is None else ("found", numpy.array(order, numpy.int32))
 
 
-def _solved(visible: Visible, pairs: list[tuple[int, int]], budget: _Budget) -> list[int] | None:
+def _solved(known: _Conclusions) -> list[int] | None:
     try:
-        pairs, past = _concluded(visible, pairs, budget)
+        known.conclude()
     except Circle:
         return None
-    undecided = list(_undecided(visible, past))
-    if not undecided:
-        return sorted_by(visible.members, pairs)
-    place = {txn: at for at, txn in enumerate(sorted_by(visible.members, pairs))}
-    ordered = [(one, other) if place[one] < place[other] else (other, one) for one, other in undecided]
-    try:  # all at once, as a topological order has them
-        complete, _ = _concluded(visible, pairs + ordered, budget)
-        return sorted_by(visible.members, complete)
+    undecided = next(known.undecided(), None)
+    order = known.order()
+    if undecided is None:
+        return order
+    complete = known.in_this_order(order)
+    try:
+        complete.conclude()
+        return complete.order()
     except Circle:
-        one, other = ordered[0]
-    first = _solved(visible, [*pairs, (one, other)], budget)
-    return first if first is not None else _solved(visible, [*pairs, (other, one)], budget)
+        pass
+    one, other = sorted(undecided, key=order.index)
+    for pair in ((one, other), (other, one)):
+        found = _solved(known.with_pair(*pair))
+        if found is not None:
+            return found
+    return None
 
 
-def _concluded(
-    visible: Visible, pairs: list[tuple[int, int]], budget: _Budget
-) -> tuple[list[tuple[int, int]], dict[int, int]]:
-    masks = masks_of(visible.writers)
-    while True:
-        budget.steps -= len(pairs) + len(visible.looks)
-        if budget.steps < 0 or budget.is_late():
-            raise _Spent
-        past = past_of(visible.members, pairs)
-        new = []
-        for look in visible.looks:
-            others = masks.get(look.key, 0) & look.seen(past)
-            if look.comes_first:
-                new += [(look.reader, other) for other in _later(look, masks, past)]
-            if look.writer == NO_WRITER:
-                if others:
-                    raise Circle
-                continue
-            unknown = others & ~(1 << look.writer) & ~past[look.writer]
-            new += [(other, look.writer) for other in bits(unknown)]
-        if not new:
-            return pairs, past
-        pairs = pairs + list(dict.fromkeys(new))
+@dataclass(slots=True)
+class _Conclusions:
+    """What follows from some pairs. It is looked for again only where pasts have changed.
+
+    `past`: by member, the bits of the members that it must see. `after`: by member, those of the pairs that it begins.
+    `rests`: by look, the members on whose pasts it rests. `changed`: those whose pasts were not looked at since.
+    """
+
+    visible: Visible
+    budget: _Budget
+    masks: Mapping[int, int]
+    past: dict[int, int]
+    after: dict[int, list[int]]
+    rests: list[int]
+    changed: int
+
+    @classmethod
+    def of(cls, visible: Visible, budget: _Budget) -> _Conclusions:
+        """Raises Circle."""
+        masks = masks_of(visible.writers)
+        visible = replace(visible, looks=[look for look in visible.looks if look.may_conclude(masks)])
+        budget.spend(len(visible.pairs) + len(visible.looks))
+        after: dict[int, list[int]] = {member: [] for member in visible.members}
+        for one, other in visible.pairs:
+            after[one].append(other)
+        past = past_of(visible.members, visible.pairs)
+        return cls(visible, budget, masks, past, after, [-1] * len(visible.looks), -1)
+
+    def _pass(self) -> None:
+        """Spend what it takes to look at each pair once."""
+        self.budget.spend(len(self.past) + sum(map(len, self.after.values())))
+
+    def _copy(self) -> _Conclusions:
+        self._pass()
+        after = {member: list(others) for member, others in self.after.items()}
+        return replace(self, past=dict(self.past), after=after, rests=list(self.rests))
+
+    def with_pair(self, one: int, other: int) -> _Conclusions:
+        """The same, and this pair, of which either could come first."""
+        more = self._copy()
+        more._add(1 << one, other)
+        return more
+
+    def in_this_order(self, order: Sequence[int]) -> _Conclusions:
+        """The same, with the writers of each key as they stand in an order that has the pairs."""
+        more, place = self._copy(), {member: at for at, member in enumerate(order)}
+        for writers in self.visible.writers.values():
+            for one, other in pairwise(sorted(writers, key=place.__getitem__)):
+                more.after[one].append(other)
+        past = more.past
+        for member in order:
+            until = past[member] | 1 << member
+            for other in more.after[member]:
+                past[other] |= until
+        more._pass()
+        more.changed |= mask_of(member for member in order if past[member] != self.past[member])
+        return more
+
+    def _add(self, ones: int, other: int) -> None:
+        """Members that come before another one, as bits. Raises Circle."""
+        past = self.past
+        earlier = union(past[one] for one in bits(ones))
+        gained = ones | earlier
+        if gained >> other & 1:
+            raise Circle
+        for one in bits(ones & ~earlier):  # the rest comes before one of these
+            self.after[one].append(other)
+        todo = [other]
+        while todo:
+            member = todo.pop()
+            if gained & ~past[member]:
+                past[member] |= gained
+                self.changed |= 1 << member
+                todo += self.after[member]
+                self.budget.steps -= len(self.after[member])
+
+    def conclude(self) -> None:
+        """Add the pairs that follow, until nothing new does. Raises Circle."""
+        while self.changed:
+            changed, self.changed, looked = self.changed, 0, 0
+            for number, look in enumerate(self.visible.looks):
+                if self.rests[number] & changed:
+                    looked += 1
+                    self._conclude_from(number, look)
+            self.budget.spend(looked)
+
+    def _conclude_from(self, number: int, look: Look) -> None:
+        past, writers = self.past, self.masks.get(look.key, 0)
+        seen = look.seen(past)
+        self.rests[number] = (
+            1 << look.reader | (seen if look.closed else 0) | (writers if look.comes_first else 0)
+        )
+        for other in list(_later(look, writers, past)) if look.comes_first else ():
+            self._add(1 << look.reader, other)
+        others = writers & seen
+        if look.writer == NO_WRITER:
+            if others:
+                raise Circle
+        elif unknown := others & ~(1 << look.writer) & ~past[look.writer]:
+            self._add(unknown, look.writer)
+
+    def undecided(self) -> Iterator[tuple[int, int]]:
+        """The pairs of writers of a key of which either may come first."""
+        past = self.past
+        for key, writers in self.visible.writers.items():
+            for one in writers:
+                for other in bits(self.masks[key] & ~past[one] & ~((2 << one) - 1)):
+                    if not past[other] >> one & 1:
+                        yield one, other
+
+    def order(self) -> list[int]:
+        """The members in an order that has the pairs."""
+        self._pass()
+        pairs = ((one, other) for one, others in self.after.items() for other in others)
+        return sorted_by(self.visible.members, pairs)
 
 
-def _later(look: Look, masks: Mapping[int, int], past: Mapping[int, int]) -> Iterator[int]:
+def _later(look: Look, writers: int, past: Mapping[int, int]) -> Iterator[int]:
     """The writers of later versions that are not known to come after the reader."""
-    for other in bits(masks.get(look.key, 0) & ~(1 << look.reader)):
+    for other in bits(writers & ~(1 << look.reader)):
         overwrote = look.writer == NO_WRITER or past[other] >> look.writer & 1
         if overwrote and not past[other] >> look.reader & 1:
             yield other
@@ -227,15 +336,6 @@ def sorted_by(members: Sequence[int], pairs: Iterable[tuple[int, int]]) -> list[
     if len(order) < len(missing):
         raise Circle
     return order
-
-
-def _undecided(visible: Visible, past: dict[int, int]) -> Iterator[tuple[int, int]]:
-    for writers in visible.writers.values():
-        everyone = sum(1 << writer for writer in writers)
-        for one in writers:
-            for other in bits(everyone & ~past[one] & ~((2 << one) - 1)):
-                if not past[other] >> one & 1:
-                    yield one, other
 
 
 def bits(mask: int) -> Iterator[int]:
