@@ -164,10 +164,21 @@ def _judgement(
 def _explaining(found: Judgement, history: History, failed_cas_observes: bool, of_keys: OfKeys) -> Start:
     """The start that the first reads suggest, if anything that is violated is not violated from it."""
     start = supposed(history.operations)
-    if start.is_plain:
-        return start
+    if start.is_plain or not _may_explain(start, found, history):
+        return PLAIN_START
     again = _judgement(history.starting_at(start), found.model, found.promise, failed_cas_observes, of_keys)
     return start if _shown(found) - _shown(again) else PLAIN_START
+
+
+def _may_explain(start: Start, found: Judgement, history: History) -> bool:
+    """Whether it changes any answer that a witness rests on. One of no order rests on no others than it names."""
+    from checkers.transactional.anomalies import NO_ORDER
+
+    shown = _shown(found)
+    named = {event for _, _, events in shown for event in events}
+    return any(rule != NO_ORDER for _, rule, _ in shown) or start.may_show(
+        each for each in history.operations if each.invoke_index in named
+    )
 
 
 def _shown(judgement: Judgement) -> set[tuple[str, str, tuple[int, ...]]]:

@@ -6,7 +6,7 @@ a test wrote before it began to record. Few files record it. `Start` comes from 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -29,6 +29,10 @@ class Start:
     def is_plain(self) -> bool:
         """Whether every object begins as its model has it."""
         return self.value is None and all(value is None for value in self.by_key.values())
+
+    def may_show(self, operations: Iterable[Operation]) -> bool:
+        """Whether any of these reads a key that does not begin as its model has it."""
+        return any(self.of(key) is not None for each in operations for key, _ in _shown(each))
 
     def to_json(self) -> dict[str, Any]:
         return {"value": self.value, "by_key": {str(key): value for key, value in self.by_key.items()}}

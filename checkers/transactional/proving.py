@@ -21,7 +21,7 @@ searches for an order with the choices, and for the models that it does not know
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any, Literal
@@ -49,7 +49,6 @@ from checkers.transactional.sight import (
     NO_WRITER,
     Causes,
     Over,
-    Read,
     keys_written,
     reads_of_others,
     shows_own_writes,
@@ -138,6 +137,10 @@ class Prover:
         self.likely = cache(self._first_case)
         self.executed = cache(self._executed)
         self.forced = cache(self._forced)
+        self.reads = cache(lambda: list(reads_of_others(columns, self.known, workload)))
+        self.written = cache(lambda: keys_written(columns, self.known))
+        self.without: set[tuple[str, int]] = set()
+        """The stepwise models, with their order, of which it is not."""
         self.limit = limit
         self.strict: Proof | None = None
 
@@ -176,7 +179,7 @@ class Prover:
         return attempt
 
     def _attempted(self, base: str, order: int, part: int) -> Attempt:
-        if base == PARALLEL:
+        if base == PARALLEL and not self.without & {(SNAPSHOTS, weaker) for weaker in range(order + 1)}:
             stronger = self._executed(SNAPSHOTS, order, part)
             return stronger if stronger.result == "proved" else self._by_visibility(base, order, part)
         if base in BY_VISIBILITY:
@@ -302,6 +305,8 @@ class Prover:
         if ordering.order is not None:
             return Attempt("proved", self._complete(Proof(kind=kind, order=ordering.order)))
         result: Result = "refuted" if ordering.result == "none" else "open"
+        if result == "refuted":
+            self.without.add((base, order))
         return Attempt(result, core=ordering.core, steps=ordering.steps if problem.choices else 0)
 
     def _searched(self, problem: execution.Problem, order: int, part: int) -> execution.Ordering:
@@ -383,7 +388,7 @@ class Prover:
 
         With an order it saw all that were over before its transaction began.
         """
-        written, reads = self._written(), self._reads()
+        written, reads = self.written(), self.reads()
         over = Over(written, self.known.time, order)
         last = {read.reader: read.sources for read in reads}
         for read in reads:
@@ -418,12 +423,6 @@ class Prover:
             time=known.time,
         ).newer(kernels, order)
 
-    def _reads(self) -> Sequence[Read]:
-        return list(reads_of_others(self.columns, self.known, self.workload))
-
-    def _written(self) -> dict[int, dict[int, None]]:
-        return keys_written(self.columns, self.known)
-
     def _by_visibility(self, base: str, order: int, part: int) -> Attempt:
         """Search by `visibility`."""
         if base == MONOTONIC and not shows_own_writes(self.columns, self.workload):
@@ -440,7 +439,7 @@ class Prover:
         assert known.graph is not None
         graph = in_order(self.kernels.graph, known.graph, known.time, order)
         chosen = numpy.isin(graph.kind, (WW, WR, PROCESS))
-        written = self._written()
+        written = self.written()
         return visibility.Visible(
             members=numpy.flatnonzero(known.time.taking_part).tolist(),
             pairs=list(
@@ -453,7 +452,7 @@ class Prover:
     def _looks(
         self, base: str, order: int, graph: Graph, written: Mapping[int, Iterable[int]]
     ) -> Iterator[visibility.Look]:
-        reads, masks = self._reads(), visibility.masks_of(writers_of(written))
+        reads, masks = self.reads(), visibility.masks_of(writers_of(written))
         over = Over(written, self.known.time, order)
         nearest: dict[int, int] = {}
         steps = graph.kind == PROCESS
@@ -475,7 +474,9 @@ class Prover:
             elif read.key in own:
                 earlier = masks[read.key]
             closed, comes_first = base == MONOTONIC, base == UPDATE_SERIAL and bool(own)
-            yield visibility.Look(read.reader, read.key, read.writer, sure, earlier, closed, comes_first)
+            look = visibility.Look(read.reader, read.key, read.writer, sure, earlier, closed, comes_first)
+            if look.may_conclude(masks):
+                yield look
 
     # replaying
 

@@ -196,14 +196,12 @@ class _Conclusions:
     @classmethod
     def of(cls, visible: Visible, budget: _Budget) -> _Conclusions:
         """Raises Circle."""
-        masks = masks_of(visible.writers)
-        visible = replace(visible, looks=[look for look in visible.looks if look.may_conclude(masks)])
         budget.spend(len(visible.pairs) + len(visible.looks))
         after: dict[int, list[int]] = {member: [] for member in visible.members}
         for one, other in visible.pairs:
             after[one].append(other)
         past = past_of(visible.members, visible.pairs)
-        return cls(visible, budget, masks, past, after, [-1] * len(visible.looks), -1)
+        return cls(visible, budget, masks_of(visible.writers), past, after, [-1] * len(visible.looks), -1)
 
     def _pass(self) -> None:
         """Spend what it takes to look at each pair once."""

@@ -193,6 +193,30 @@ def test_a_start_that_explains_nothing_is_not_suggested() -> None:
         assert found.result == "invalid" and found.supposed.is_plain
 
 
+def test_a_start_of_keys_that_no_witness_reads_is_not_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If it failed, a large history without an order is judged twice, or a start that explains it is missed."""
+    tried: list[Start] = []
+    judgement = by_model._judgement
+    monkeypatch.setattr(
+        by_model,
+        "_judgement",
+        lambda history, *rest: tried.append(history.start) or judgement(history, *rest),
+    )
+    early: list[Asked] = [txn("rz7 ru8"), txn("wz7 wu8")]  # nobody had asked to write these yet
+    torn = [txn("wx1 wy1"), txn("wx2 wy2"), txn("rx1 ry2")]
+    for asked, times in (([*early, *torn], 1), ([*early, *torn[:2], txn("rx1 ry2 rz7")], 2)):
+        tried.clear()
+        found = by_model.judge(parse(text(asked).encode()), "rw-register", promise="serializable")
+        assert [each.rule for each in found.verdicts[0].witnesses] == ["no-order"]
+        assert found.supposed.is_plain and len(tried) == times, (asked, tried)
+
+
+def txn(words: str) -> Asked:
+    """Such as "rx1 wy2": x was read as 1, then 2 was written to y."""
+    micros = [[word[0], word[1], int(word[2:])] for word in words.split()]
+    return "txn", [[f, key, value if f == "w" else None] for f, key, value in micros], "ok", micros
+
+
 LINES = [
     b'{"index":0,"time_ns":0,"type":"invoke","process":0,"f":"read","value":null}\n',
     b'{"index":1,"time_ns":1,"type":"ok","process":0,"f":"read","value":0}\n',
