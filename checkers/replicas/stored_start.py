@@ -14,7 +14,7 @@ from typing import Any
 from checkers.history.history import History
 from checkers.history.members import at_the_end
 from checkers.history.operation import Operation
-from checkers.history.values import identity, value_words
+from checkers.history.values import identity
 from checkers.replicas.kept import last_dumps
 from checkers.verdict import Result, Verdict, Witness, concluded
 
@@ -54,7 +54,7 @@ def _witness(space: str, row: list[Any], without: Sequence[Operation]) -> Witnes
     nodes = ", ".join(str(dump.node) for dump in without)
     return Witness(
         rule="lost-from-start",
-        summary=f"{nodes} did not hold {value_words(row)} in {space} at the end, which was acknowledged before the run",
+        summary=f"{nodes} did not hold {row} in {space} at the end, which was acknowledged before the run",
         events=tuple(sorted(event for dump in without for event in dump.events)),
         key=str(row[0]),
         node=without[0].node if len(without) == 1 else None,
