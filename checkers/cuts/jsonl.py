@@ -88,7 +88,7 @@ def _row(line: bytes) -> list[Any] | None:
             and all(type(number) is int for number in row[2:])
         )
         return row if is_whole else None
-    return row if row[0] in KINDS else None
+    return row if isinstance(row[0], str) and row[0] in KINDS else None
 
 
 def _life(begun: list[Any], rows: list[list[Any]], torn: str) -> LifeRows:
@@ -116,7 +116,7 @@ def lines_of(trace: Trace) -> Iterator[bytes]:
         absent = {row: (node, number) for row, node, number in trace.absent}
         for row in range(life.first, life.end):
             yield _line(_written(trace, row, absent))
-        if not life.torn or life.over_ns >= 0:
+        if not life.torn:
             yield _line(["end", life.over_ns if life.over_ns >= 0 else None])
 
 

@@ -1,4 +1,4 @@
-"""L5, state: the state of a restored cut against the expected one. Values are compared exactly.
+"""L5, state: the state of a restored cut against the expected one. Values are the same as `history.values` says.
 
 | rule | breach |
 |---|---|
@@ -15,9 +15,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import msgspec
-
 from checkers.cuts.trace import name_of
+from checkers.history.values import Composite, Number, exact, value_words
 
 Rows = Mapping[Any, Any]
 """Key → value; keys and values are JSON (tuples for lists in keys)."""
@@ -136,11 +135,19 @@ def not_judged(restored: Restored, invariant: Invariant | None, earlier: Rows | 
 
 
 def total(expected: int | float, values: Callable[[Rows], Any] = lambda rows: rows.values()) -> Invariant:
-    """The invariant of a bank: what `values` takes of a state sums up to `expected`."""
+    """The invariant of a bank: what `values` takes of a state sums up to `expected`. Sums are exact: see `exact`."""
+    wanted = exact(expected)
 
     def breach_of(rows: Rows) -> str:
-        actual = sum(values(rows))
-        return "" if actual == expected else f"the total is {actual}, expected {expected}"
+        actual: Number = 0
+        for value in values(rows):
+            amount = exact(value)
+            if amount is None:
+                return f"{value_words(value)} is no number, and the total must be {value_words(wanted)}"
+            actual += amount
+        return (
+            "" if actual == wanted else f"the total is {value_words(actual)}, expected {value_words(wanted)}"
+        )
 
     return breach_of
 
@@ -153,13 +160,9 @@ def _difference(rule: str, title: str, keys: list[str]) -> Iterator[Difference]:
 
 
 def _coded(rows: Rows, excluded: Collection[str]) -> dict[str, str]:
-    """By the JSON of keys and values: 1, 1.0, true and "1" are four values."""
+    """By the JSON of keys and values: 1, 1.0, true and "1" are four values, 0.0 and -0.0 are one."""
     return {
-        _json(key): _json(value)
+        repr(Composite(key)): repr(Composite(value))
         for key, value in rows.items()
         if not excluded or name_of(key) not in excluded
     }
-
-
-def _json(value: Any) -> str:
-    return msgspec.json.encode(value, order="sorted").decode()

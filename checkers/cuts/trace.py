@@ -247,15 +247,15 @@ class _Builder:
         if len(row) != _LENGTHS[row[0]]:
             raise ValueError("another length")
         match row:
-            case ["send", int(seq), str(peer), str(word), xid, int(ns)]:
+            case ["send", seq, str(peer), str(word), xid, ns] if _is_number(seq, 31) and _is_number(ns, 63):
                 to = self._code(self.peers, peer)
                 return SEND, seq, to, self._code(self.words, word), self._xid(xid), ns
-            case ["receive", str(node), int(life), int(seq), int(ns)]:
+            case ["receive", str(node), int(life), seq, ns] if _is_number(seq, 31) and _is_number(ns, 63):
                 sender = self.index.get((node, life), NOT_RECORDED)
                 if sender == NOT_RECORDED:
                     self.absent.append((place, node, life))
                 return RECEIVE, seq, sender, -1, -1, ns
-            case ["mark", str(kind), dict(fields), int(ns)]:
+            case ["mark", str(kind), dict(fields), ns] if _is_number(ns, 63):
                 self.fields[place] = fields
                 if kind == CUT_MARK:
                     self.marks.append((place, self._code(self.cuts, name_of(fields["cut"])), ns))
@@ -268,6 +268,11 @@ class _Builder:
     @staticmethod
     def _code(codes: dict[str, int], name: str) -> int:
         return codes.setdefault(name, len(codes))
+
+
+def _is_number(value: Any, bits: int) -> bool:
+    """Whether it is a whole number that a column with so many bits, and a sign, holds."""
+    return type(value) is int and -(1 << bits) <= value < 1 << bits
 
 
 def name_of(identifier: Any) -> str:

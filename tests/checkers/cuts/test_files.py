@@ -12,6 +12,7 @@ import pytest
 
 from checkers.cuts import Cut, Given, Trace, check, jsonl, messages, neighbourhood, parquet, trace_of
 from checkers.cuts.links import Links
+from checkers.cuts.trace import torn_at
 from checkers.history.errors import HistoryError
 from tests.checkers.cuts import scripts
 
@@ -127,6 +128,21 @@ def test_the_end_of_a_life_is_no_event() -> None:
     assert b"".join(jsonl.lines_of(trace)) == WHOLE + b'["end",11]\n'
 
 
+@pytest.mark.parametrize("row", [b"[[1],2]", b'[{"a":1}]', b"[null]", b"7"])
+def test_a_line_that_is_no_row_tears_its_life(row: bytes) -> None:
+    """The command would end with a traceback."""
+    (life,) = jsonl.lives_of("f", WHOLE + row + b"\n" + b'["end",11]\n')
+    assert (len(life.rows), life.torn) == (2, "f line 4 is torn")
+
+
+def test_a_torn_life_is_written_as_a_torn_one() -> None:
+    """A life that lost rows would be whole when it is read again, and its cuts valid."""
+    (life,) = jsonl.lives_of("f", WHOLE + b'["end",11]\n')
+    torn = torn_at(trace_of([life]), "n1", "a disk is full")
+    (again,) = jsonl.lives_of("f", b"".join(jsonl.lines_of(torn)))
+    assert again.torn
+
+
 def test_a_life_behind_a_torn_one_is_read() -> None:
     """A node that came back after a torn line has no trace."""
     text = WHOLE[:-5] + b"\n" + WHOLE.replace(b",1,5,0", b",2,6,50") + b'["end",60]\n'
@@ -147,8 +163,11 @@ def test_a_file_that_is_no_trace_is_refused(text: bytes) -> None:
 
 @pytest.mark.parametrize(
     "row",
-    ['["send",1,"n2","w",7]', '["receive","n2",1,"1",7]', '["mark","cut",{},7]'],
-    ids=["send", "receive", "mark"],
+    [
+        *('["send",1,"n2","w",7]', '["receive","n2",1,"1",7]', '["mark","cut",{},7]'),
+        *('["send",true,"n2","w",null,7]', '["send",2147483648,"n2","w",null,7]'),
+        *('["receive","n2",1,1,9223372036854775808]', '["mark","cut",{"cut":"k"},9223372036854775808]'),
+    ],
 )
 def test_a_row_of_another_form_is_refused(tmp_path: Path, row: str) -> None:
     """A row without its parts is read as something else."""

@@ -6,12 +6,14 @@ Only the level that is responsible may reject a case; every proof must be accept
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import pytest
 
-from checkers.cuts import Cut, Given, Report, check, verify, verify_logs
+from checkers.cuts import Cut, Given, Report, check, total, verify, verify_logs
 from checkers.cuts.checker import sideless
 from checkers.cuts.logs import NodeLog, Record, logs_of
+from checkers.cuts.state import differences
 from tests.checkers.cuts.right_cuts import FAILED, RIGHT, TIMED, TWO, given, operation
 from tests.checkers.cuts.wrong_cuts import WRONG
 
@@ -170,3 +172,22 @@ def test_a_cut_may_break_two_rules_of_its_end() -> None:
     report = check(given(logs={"n1": "S:k1 F:k1", "n2": "S:k1"}, cuts=(cut,)))
     (finish,) = report.judgements["finish"]
     assert [witness.rule for witness in finish.witnesses] == ["finished-without-record", "finished-on-some"]
+
+
+@pytest.mark.parametrize(
+    ("expected", "rows", "words"),
+    [
+        (0.3, {"a": 0.1, "b": 0.2}, ""),
+        (3, {"a": 1, "b": 1}, "the total is 2, expected 3"),
+        (3, {"a": 3, "b": None}, "nothing is no number, and the total must be 3"),
+    ],
+)
+def test_a_total_is_exact(expected: float, rows: dict[str, Any], words: str) -> None:
+    """A false alarm: a tenth and two tenths would be more than three tenths."""
+    assert total(expected)(rows) == words
+
+
+def test_states_differ_by_values_and_not_by_how_they_are_written() -> None:
+    """A false alarm: 0.0 and -0.0 are one value."""
+    assert differences({"a": -0.0, "b": [1, {"c": -0.0}]}, {"a": 0.0, "b": [1, {"c": 0.0}]}) == []
+    assert differences({"a": 1}, {"a": True}) == ['"a": 1, and true']
