@@ -25,11 +25,12 @@ ones, and no node may lack one in the end. Elsewhere an acknowledgement of an as
 that its rows stay on the node that gave it, over crashes, snapshots and joins. Reads of mode "dirty" show what may be
 rolled back: of them only the first three rules hold, and of the second only for inserts that had to fail.
 
-Cost: linear in the rows of all reads. Cannot see: values of rows.
+Cost: linear in the rows of all reads, and n log n in those of inserts. Cannot see: values of rows.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -48,6 +49,7 @@ NAME = "write-once"
 MODEL = "acknowledged rows stay, whole and in the order of the log"
 
 Row = tuple[str, int]
+Range = tuple[int | None, int | None, frozenset[str] | None]
 Reads = Callable[[str | None, str | None], bool]
 
 
@@ -84,6 +86,19 @@ class Sight:
     @property
     def is_dirty(self) -> bool:
         return self.operation.mode == "dirty"
+
+    @property
+    def range(self) -> Range:
+        """What it asked for: few ranges are read often."""
+        return self.low, self.high, self.spaces
+
+    def meets(self, other: Sight) -> bool:
+        """Whether a row may be in the ranges of both."""
+        return (
+            (self.low is None or other.high is None or self.low < other.high)
+            and (other.low is None or self.high is None or other.low < self.high)
+            and (self.spaces is None or other.spaces is None or not self.spaces.isdisjoint(other.spaces))
+        )
 
     def covers(self, row: Row) -> bool:
         is_asked = self.spaces is None or row[0] in self.spaces
@@ -152,14 +167,17 @@ def check(
         key=lambda insert: insert.acknowledged_at,
     )
     ordered = [insert for insert in acknowledged if ledger.is_ordered(insert)]
-    by_range: dict[tuple[object, ...], list[Insert]] = {}
+    by_key = sorted((key, place) for place, insert in enumerate(ordered) for _, key in insert.rows)
+    by_range: dict[Range, list[Insert]] = {}
 
     def within(sight: Sight) -> Sequence[Insert]:
-        """The inserts that the sight covers. Few ranges are read often."""
-        place = (sight.low, sight.high, sight.spaces)
-        if place not in by_range:
-            by_range[place] = [insert for insert in ordered if any(map(sight.covers, insert.rows))]
-        return by_range[place]
+        """The inserts that the sight covers."""
+        if sight.range not in by_range:
+            first = 0 if sight.low is None else bisect_left(by_key, (sight.low,))
+            end = len(by_key) if sight.high is None else bisect_left(by_key, (sight.high,))
+            near = (ordered[place] for place in sorted({place for _, place in by_key[first:end]}))
+            by_range[sight.range] = [insert for insert in near if any(map(sight.covers, insert.rows))]
+        return by_range[sight.range]
 
     for sight in (*sights, *dumps):
         _possible(ledger, sight)
@@ -300,13 +318,23 @@ def _forward(ledger: Ledger, sights: Sequence[Sight], dumps: Sequence[Sight]) ->
         by_node.setdefault(answered_by(ledger.history, sight.operation), []).append(sight)
     for own in by_node.values():
         ended = sorted(own, key=lambda sight: sight.operation.complete_index or 0)
-        shown: dict[Row, Sight] = {}
+        ranges = {sight.range: sight for sight in own}
+        beside = {
+            name: [other for other in ranges.values() if other.meets(one)] for name, one in ranges.items()
+        }
+        shown_in: dict[Range, dict[Row, Sight]] = {name: {} for name in ranges}
         place = 0
         for sight in sorted(own, key=lambda sight: sight.operation.invoke_index):
             while (ended[place].operation.complete_index or 0) < sight.operation.invoke_index:
-                shown.update(dict.fromkeys(ended[place].rows, ended[place]))
+                before = ended[place]
+                is_within = all(map(before.covers, before.rows))
+                for other in beside[before.range] if is_within else ranges.values():
+                    is_whole = is_within and other.range == before.range
+                    rows = before.rows if is_whole else filter(other.covers, before.rows)
+                    shown_in[other.range].update(dict.fromkeys(rows, before))
                 place += 1
-            lost = next((row for row in shown if row not in sight.rows and sight.covers(row)), None)
+            shown = shown_in[sight.range]
+            lost = next((row for row in shown if row not in sight.rows), None)
             if lost is not None:
                 words = (
                     f"{_where(sight)} lacks row {lost[1]} of {lost[0]}, which {_where(shown[lost])} had shown"

@@ -197,3 +197,35 @@ def test_a_right_store_passes_and_one_that_forgets_a_transaction_does_not() -> N
         assert write_once.check(random_history(seed)).result == "valid", seed
     found = [write_once.check(random_history(seed, lost=True)).result for seed in range(60)]
     assert found.count("invalid") > 30
+
+
+def test_a_node_goes_back_exactly_if_a_later_read_of_a_row_lacks_it() -> None:
+    """A row would be lost between reads of different ranges, or demanded of a read that was not asked for it."""
+    outcomes = set()
+    for seed in range(300):
+        chance = random.Random(seed)
+        keys = list(range(9))
+        lines = [put(key, "ok", once=[key], notes=[key]) for key in keys]
+        for number in range(chance.randint(2, 6)):
+            low = chance.choice([0, 3, 6, 2])
+            spaces = chance.choice([("once",), ("notes",), ("once", "notes")])
+            shown = {
+                space: [key for key in keys if low <= key < low + 3 and chance.random() < 0.9]
+                for space in spaces
+            }
+            if chance.random() < 0.1:
+                shown[spaces[0]].append(chance.choice(keys))  # it was not asked for
+            line = read(100 + number, node="n2", **shown)
+            lines.append({**line, "value": {"from": low, "below": low + 3, "spaces": shown}})
+        verdict = write_once.check(whole(lines, once=keys, notes=keys))
+        sights = [write_once._sight(each) for each in whole(lines).operations if each.f == "read"]
+        expected = any(
+            row not in later.rows and later.covers(row)
+            for place, later in enumerate(sights)
+            for before in sights[:place]
+            for row in before.rows
+        )
+        found = any(each.rule == "gone-back" for each in verdict.witnesses)
+        assert found == expected, seed
+        outcomes.add(found)
+    assert outcomes == {True, False}
