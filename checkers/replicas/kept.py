@@ -18,10 +18,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from checkers.history.errors import ModelError
 from checkers.history.history import History
 from checkers.history.members import at_the_end
 from checkers.history.operation import Operation
 from checkers.history.rest import at_rest
+from checkers.history.values import value_words
 from checkers.verdict import Result, Verdict, Witness, concluded
 
 NAME = "kept"
@@ -74,3 +76,15 @@ def last_dumps(history: History) -> list[Operation]:
         if operation.type == "ok" and operation.node is not None:
             last[operation.node] = operation
     return [operation for _, operation in sorted(last.items())]
+
+
+def rows_of(dump: Operation, space: str) -> Sequence[Sequence[Any]]:
+    """The rows [key, value] that a dump shows of a space. Raises ModelError for what is no dump."""
+    spaces = dump.value.get("spaces") if isinstance(dump.value, Mapping) else None
+    rows = spaces.get(space, ()) if isinstance(spaces, Mapping) else None
+    if not isinstance(rows, list | tuple) or not all(
+        isinstance(row, list | tuple) and len(row) == 2 for row in rows
+    ):
+        expected = f'a dump {{"spaces": {{"{space}": [[key, value], …]}}}}'
+        raise ModelError(expected=expected, came=value_words(dump.value, 60), index=dump.invoke_index)
+    return rows

@@ -24,6 +24,7 @@ from checkers.history.history import History, by_key
 from checkers.history.line_kernels import ABSENT, OTHER, PAIR
 from checkers.history.operation import Operation, leaves
 from checkers.history.values import Value, identity, value_words
+from checkers.replicas.kept import rows_of
 from checkers.verdict import WITNESSES_MAX, Verdict, Witness
 
 NAME = "overruled"
@@ -88,10 +89,8 @@ def _rolled_back(operations: list[Operation]) -> dict[Value, Operation]:
 def _held(history: History, space: str) -> dict[Value, dict[Value, list[Operation]]]:
     """Key → value → the final dumps that hold it."""
     held: dict[Value, dict[Value, list[Operation]]] = {}
-    for dump in history.dumps:
-        spaces = dump.value.get("spaces") if isinstance(dump.value, Mapping) else None
-        for row in spaces.get(space, ()) if isinstance(spaces, Mapping) else ():
-            key, value = identity(row[0]), identity(row[1])
+    for dump in (each for each in history.dumps if each.type == "ok"):
+        for key, value in (map(identity, row) for row in rows_of(dump, space)):
             held.setdefault(key, {}).setdefault(value, []).append(dump)
     return held
 

@@ -15,7 +15,7 @@ from checkers.history.history import History
 from checkers.history.members import at_the_end
 from checkers.history.operation import Operation
 from checkers.history.values import identity
-from checkers.replicas.kept import last_dumps
+from checkers.replicas.kept import last_dumps, rows_of
 from checkers.verdict import Result, Verdict, Witness, concluded
 
 NAME = "stored-start"
@@ -33,7 +33,7 @@ def check(history: History, *, everywhere: bool = True) -> Verdict:
     dumps = last_dumps(history)
     silent = sorted({*at_the_end(history)} - {dump.node for dump in dumps})
     must_all = everywhere and history.settled is not False
-    held = [(dump, {identity(row) for row in dump.value["spaces"].get(space, [])}) for dump in dumps]
+    held = [(dump, {*map(identity, rows_of(dump, space))}) for dump in dumps]
     witnesses = []
     for row in rows:
         without = [dump for dump, stored in held if identity(row) not in stored]

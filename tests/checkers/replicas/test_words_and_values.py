@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from checkers.history import Event, Header, History
-from checkers.replicas import convergence, dirty, quorum, stored_start
+from checkers.history.errors import ModelError
+from checkers.replicas import convergence, dirty, overruled, quorum, stored_start
 from tests.checkers.replicas.test_quorum import fault
 
 NODES = ("n1", "n2", "n3")
@@ -82,3 +83,27 @@ def test_rows_of_before_are_found_by_what_they_are() -> None:
     for rows, result in ((kept, "valid"), ([kept[0], ["a", True]], "invalid")):
         made = history(*dump("n1", old=rows), nodes=("n1",), extra={"acknowledged_before": before})
         assert stored_start.check(made).result == result
+
+
+@pytest.mark.parametrize(
+    "value", [5, {"spaces": 5}, {"spaces": {"register": [5]}}, {"spaces": {"register": [["k"]]}}]
+)
+def test_a_dump_of_another_form_is_refused(value: Any) -> None:
+    """The checker would break on it."""
+    made = history(
+        *done("dump", None, value, node="n1", phase="final"),
+        nodes=("n1",),
+        extra={"acknowledged_before": {"space": "register", "rows": [["k", 1]]}},
+    )
+    for check in (overruled.check, stored_start.check):
+        with pytest.raises(ModelError, match="expected a dump"):
+            check(made)
+
+
+def test_a_dump_that_failed_shows_nothing() -> None:
+    """The checker would refuse a run in which one node gave no dump."""
+    failed = [
+        {**line, "type": "fail" if line["type"] == "ok" else "invoke"}
+        for line in done("dump", None, node="n2", phase="final")
+    ]
+    assert overruled.check(history(*dump("n1", register=[["k", 1]]), *failed)).result == "valid"
