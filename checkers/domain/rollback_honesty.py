@@ -92,6 +92,8 @@ def _concerned(history: History) -> tuple[Sequence[Operation], int]:
     is_ok, failed = columns.type == OK, columns.type == FAIL
     is_cas, is_read = columns.f == columns.code("cas"), columns.f == columns.code("read")
     wrote = failed & ~is_read
+    if (columns.kind[wrote] == OTHER).any():  # it may have written a number all the same, under any key
+        return history.operations, 0
     values = columns.new[wrote]
     concerned = wrote | (columns.kind == OTHER) | (columns.f == columns.code("dump"))
     shares = numpy.isin(columns.new, values) | ((columns.kind == PAIR) & numpy.isin(columns.old, values))
