@@ -59,6 +59,8 @@ def _concerned(history: History) -> Sequence[Operation]:
     places = columns.places(("write", "cas", "add"), None, None, None)
     are_rolled_back = numpy.array([(word or "").endswith(ROLLED_BACK) for word in columns.words])
     undone = places[are_rolled_back[columns.error[places]]]
+    if (columns.kind[undone] == OTHER).any():  # it may have written a number all the same
+        return history.at(places)
     values = numpy.unique(columns.new[undone])
     values = values[values != ABSENT]
     is_pair = columns.kind[places] == PAIR
