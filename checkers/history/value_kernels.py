@@ -58,8 +58,11 @@ def went_back(
             if not is_judged[read]:
                 continue
             mine = value[read]
-            if latest[mine] < newest[key[read]]:
-                newer[read] = newest_by[key[read]]
+            by = newest_by[key[read]]
+            if (
+                latest[mine] < newest[key[read]] and value[by] != mine
+            ):  # the bounds of a value may be impossible
+                newer[read] = by
             elif superseded[mine] == server:
                 newer[read] = superseded_by[mine]
             if reached_by >= 0 and key[reached_by] != key[read] and overtaken[mine] < reached:

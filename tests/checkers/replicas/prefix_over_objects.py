@@ -110,7 +110,7 @@ class _Shown:
         value = identity(read.value)
         if value not in order.writers:
             return None
-        if order.latest(value) < self.earliest:
+        if self.by is not None and order.latest(value) < self.earliest and identity(self.by.value) != value:
             return self.by
         return self.superseded.get(value)
 
