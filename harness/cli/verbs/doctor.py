@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import click
 
-from harness.cli.options import ROOT
+from harness.cli.options import refuse_options, results_folder
 from harness.cli.param_types import Text
 from harness.cli.printing import print_json
 from harness.errors import ClusterError
@@ -41,11 +41,12 @@ class Finding(NamedTuple):
 @click.option("--inventory", type=Text(), help="With --clean: on the hosts of this file, instead of here.")
 def command(as_json: bool, fix: bool, clean: bool, inventory: str | None) -> int:
     """Show the abilities of this machine, the missing parts, and the one command that gets them."""
-    if inventory is not None and not clean:
-        raise click.UsageError("--inventory is for --clean")
     if clean:
+        refuse_options("does not go with --clean", but=("clean", "inventory"))
         return _clean(inventory)
+    refuse_options("is for --clean", "inventory")
     if fix:
+        refuse_options("does not go with --fix", but=("fix",))
         return _fix()
     findings = [look() for look in LOOKS]
     if as_json:
@@ -169,20 +170,24 @@ def _addresses() -> Finding:
     return Finding("local addresses", state, is_there=True, is_needed=False)
 
 
+def _where_results_go() -> Path:
+    """The folder of the runs, or the nearest one above it that is there: a run makes those between."""
+    folder = results_folder().absolute()
+    return next(path for path in (folder, *folder.parents) if path.exists())
+
+
 def _results() -> Finding:
-    folder = Path(os.environ.get("QSYNC_RESULTS", ROOT / "results"))
-    folder = folder if folder.exists() else folder.parent
-    writable = os.access(folder, os.W_OK)
-    free_gib = shutil.disk_usage(folder).free / 2**30 if folder.exists() else 0.0
+    folder = _where_results_go()
+    writable = folder.is_dir() and os.access(folder, os.W_OK)
+    free_gib = shutil.disk_usage(folder).free / 2**30
     state = f"{folder}: {free_gib:.1f} GiB free" if writable else f"{folder} cannot be written"
     return Finding("results", state, writable and free_gib > 0.1, is_needed=True, remedy="--results FOLDER")
 
 
 def _disk() -> Finding:
     """How long a sync takes on the disk of the results, which every write of a local run waits for."""
-    folder = Path(os.environ.get("QSYNC_RESULTS", ROOT / "results"))
     try:
-        with tempfile.TemporaryFile(dir=folder if folder.exists() else folder.parent) as file:
+        with tempfile.TemporaryFile(dir=_where_results_go()) as file:
             times_s = sorted(_synced_in_s(file.fileno()) for _ in range(20))
     except OSError as error:
         state = f"bytes cannot be synced: {error.strerror}"

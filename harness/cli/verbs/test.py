@@ -142,7 +142,10 @@ def command(
         raise click.ClickException("the tests run from a checkout: ./qsync test")
     os.chdir(ROOT)
     if is_all:
-        return run_all(tuple(suite for suite in ALL if suite.name not in without))
+        left = tuple(suite for suite in ALL if suite.name not in without)
+        if not left:
+            raise click.UsageError("--without leaves no suite to run")
+        return run_all(left)
     if checks:
         return run_checks()
     (suite,) = (suite for suite in SUITES if suite.name == (marked or DEFAULT))
@@ -260,10 +263,11 @@ def run_checks() -> int:
 
 def slow_tests() -> Iterator[str]:
     """The slow tests of the last whole default run. They fail no check, because the machine may have been busy."""
-    if not DURATIONS.exists():
+    try:
+        durations: dict[str, float] = json.loads(DURATIONS.read_bytes())
+    except (FileNotFoundError, ValueError):
         yield "slow tests        no whole run of ./qsync test is on record here"
         return
-    durations: dict[str, float] = json.loads(DURATIONS.read_text())
     slow = sorted(((seconds, name) for name, seconds in durations.items() if seconds > SLOW_S), reverse=True)
     yield f"slow tests        {len(slow)} of {len(durations)} default tests took more than {SLOW_S:g} s"
     for seconds, name in slow:

@@ -182,6 +182,9 @@ def test_wrong_use_is_64(arguments: list[str], capsys: pytest.CaptureFixture[str
         ("nightly --compare {} {} --anew", "--anew does not go with --compare"),
         ("nightly plans/smoke.toml --engine process --conf a=b", "--conf is for --engine spark"),
         ("analyze --results {} --follow --json", "--json does not go with --follow"),
+        ("doctor --clean --fix", "--fix does not go with --clean"),
+        ("doctor --fix --json", "--json does not go with --fix"),
+        ("doctor --inventory {}", "--inventory is for --clean"),
     ],
 )
 def test_an_option_without_effect_is_refused(

@@ -105,6 +105,16 @@ def test_a_disk_is_measured_and_a_slow_one_is_told(monkeypatch: pytest.MonkeyPat
     assert doctor._disk().is_there
 
 
+def test_results_go_where_a_run_would_put_them(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """If it failed, doctor would miss a folder that each run makes, or promise one where a file is."""
+    monkeypatch.setenv("QSYNC_RESULTS", str(tmp_path / "not" / "made" / "yet"))
+    assert doctor._results().is_there and doctor._disk().is_there
+    (tmp_path / "file").write_text("")
+    for name in ("file", "file/results"):
+        monkeypatch.setenv("QSYNC_RESULTS", str(tmp_path / name))
+        assert not doctor._results().is_there and not doctor._disk().is_there
+
+
 @pytest.mark.parametrize(
     ("left", "code", "said"),
     [

@@ -73,7 +73,15 @@ def test_help_lists_the_suites(qsync: Qsync) -> None:
         assert f"{suite.name:<9} {suite.minutes:>4g} min" in said.out
 
 
-@pytest.mark.parametrize("words", [("--checks", "--all"), ("--all", "tests/nodes"), ("--without", "docker")])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--checks", "--all"),
+        ("--all", "tests/nodes"),
+        ("--without", "docker"),
+        ("--all", *(f"--without={suite.name}" for suite in verb.ALL)),
+    ],
+)
 def test_what_does_not_fit_together_is_refused(words: tuple[str, ...], qsync: Qsync) -> None:
     """If it failed, an argument would be dropped without a word."""
     assert qsync("test", *words).code == 64
@@ -113,7 +121,10 @@ def test_slow_default_tests_are_named(tmp_path: Path, monkeypatch: pytest.Monkey
     """If it failed, the default suite would grow old unseen."""
     record = tmp_path / "durations.json"
     monkeypatch.setattr(verb, "DURATIONS", record)
-    assert list(verb.slow_tests()) == ["slow tests        no whole run of ./qsync test is on record here"]
+    nothing = ["slow tests        no whole run of ./qsync test is on record here"]
+    assert list(verb.slow_tests()) == nothing
+    record.write_text('{"tests/a.py::quick": 4')
+    assert list(verb.slow_tests()) == nothing
     record.write_text(
         json.dumps({"tests/a.py::quick": 4.9, "tests/a.py::slow": 7.04, "tests/b.py::slower": 9})
     )
