@@ -53,6 +53,7 @@ CLOCKS = {
 DRAWN = 64
 """From so many random numbers the operations of a workload are drawn: small, so that they shrink."""
 TRIED_WITHOUT_SUCCESS = 10
+"""Examples; then the machine fails."""
 
 _machine: st.SearchStrategy[Any] = st.runner()
 
@@ -277,9 +278,10 @@ class ClusterMachine(RuleBasedStateMachine):
         if ok:
             self._without_success[type(self)] = -1
         elif tried >= 0:
-            self._without_success[type(self)] = tried + 1
+            tried += 1
+            self._without_success[type(self)] = tried
             if tried >= TRIED_WITHOUT_SUCCESS:
-                raise NothingSucceeds(f"no operation of {tried + 1} examples succeeded: nothing is tested")
+                raise NothingSucceeds(f"no operation of {tried} examples succeeded: nothing is tested")
 
     def _failure_text(self, verdict: Mapping[str, Any]) -> str:
         wrong = [check for check in verdict["checks"] if check["checker"] in verdict["violations"]]

@@ -24,15 +24,10 @@ from checkers.history.operation import Operation as Recorded
 from checkers.replicas import dirty, prefix
 from harness.clients.operations import Cas, Completion, Delete, Done, Mismatch, Read, Step, Transaction, Write
 from harness.errors import WrongUse
-from harness.plan.plan import SECOND_NS, SEEN, WORKERS_MAX, Operation, Plan
+from harness.plan.plan import SECOND_NS, SEEN, Operation, Plan
 from harness.plan.promise import DIRTY_READS, REPLICA_READS, WRITES, Promise
-from harness.workloads.checks import (
-    fresh_reads,
-    is_fresh_at_the_end,
-    of_every_run,
-    of_objects,
-)
-from harness.workloads.common import unread_keys
+from harness.workloads.checks import fresh_reads, is_fresh_at_the_end, of_every_run, of_objects
+from harness.workloads.common import unique, unread_keys
 from harness.workloads.generators import Context, Draft, Each, Generator, Mix, Stagger, Until
 from harness.workloads.generators.generator import Value
 from harness.workloads.reads import drawn_read, drawn_write, final_mode
@@ -68,14 +63,14 @@ class Register(Workload):
 
     def generator(self, plan: Plan, worker: int) -> Generator:
         def write(context: Context, count: int) -> Draft:
-            node, value = drawn_write(plan, context), _unique(worker, 2 * count)
+            node, value = drawn_write(plan, context), unique(worker, 2 * count)
             if plan.write_once > 0 and context.chance.random() < plan.write_once:
                 return Draft("write", _key_of_its_own(context, value), value, node=node)
             is_deletion = plan.deletes > 0 and context.chance.random() < plan.deletes
             return Draft("write", _key(context), None if is_deletion else value, node=node)
 
         def cas(context: Context, count: int) -> Draft:
-            return Draft("cas", _key(context), (SEEN, _unique(worker, 2 * count + 1)))
+            return Draft("cas", _key(context), (SEEN, unique(worker, 2 * count + 1)))
 
         def read(context: Context, _: int) -> Draft:
             node, mode = drawn_read(plan, context)
@@ -198,8 +193,3 @@ def _key_of_its_own(context: Context, value: int) -> str:
 
 def _epoch(context: Context) -> str:
     return f"{SPACE[0]}{context.time_ns // EPOCH_NS % EPOCHS}"
-
-
-def _unique(worker: int, count: int) -> int:
-    """Of this worker alone, and independent of the number of workers: that must not change what it writes."""
-    return 1 + worker + WORKERS_MAX * count

@@ -191,7 +191,7 @@ def test_a_machine_under_which_nothing_succeeds_fails(monkeypatch: pytest.Monkey
 
     monkeypatch.setattr(Stepped, "ask", asks_nothing)
     with pytest.raises(NothingSucceeds, match="nothing is tested"):
-        run(QSYNC, number=4, steps=2)
+        run(QSYNC, number=1, steps=2)
 
 
 def test_groups_are_one_side_of_each_partition() -> None:
