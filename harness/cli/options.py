@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import random
 import subprocess
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -215,6 +215,21 @@ def plan_of(plan_file: Path | None, **given: Any) -> Any:
     if why := plan.options.idle(plan, asked):
         raise WrongUse(why)
     return msgspec.structs.replace(plan, code=code_version())
+
+
+def refuse_idle_shares(plan: Any, given: Mapping[str, Any]) -> None:
+    """WrongUse for a share of the command line by which the plan's workload draws nothing."""
+    from harness.errors import WrongUse
+    from harness.systems.long_options import option_name
+    from harness.workloads import WORKLOADS, idle_shares
+
+    for name in idle_shares(plan):
+        if given.get(name):
+            able = [workload for workload, other in WORKLOADS.items() if name in other.shares]
+            raise WrongUse(
+                f"{option_name(name)}: the workload {plan.workload} draws nothing by it; leave it out, or try: "
+                f"--workload {' or '.join(able)}"
+            )
 
 
 def _faults(given: Any) -> Any:

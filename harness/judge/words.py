@@ -12,6 +12,7 @@ from harness.judge.causes import TermOf, headline, no_term
 from harness.judge.outcomes import Outcome
 from harness.plan.plan import Options, Plan
 from harness.systems.long_options import long_options
+from harness.workloads import idle_shares
 
 CHECKS_MAX = 4
 """The most checks that a sentence names."""
@@ -110,9 +111,10 @@ def repeat_line(plan: Plan, plan_file: Path | None = None) -> str:
         return f"./qsync run --plan {shlex.quote(str(plan_file or 'plan.json'))}"
     default = Plan()
     words = [f"./qsync run --seed {plan.seed}"]
+    idle = idle_shares(plan)
     for field, option in _NAMED.items():
         value = getattr(plan, field)
-        if value != getattr(default, field):
+        if value != getattr(default, field) and field not in idle:
             words.append(f"{option} {shlex.quote(_shortest(value))}")
     if plan.faults != default.faults:
         words.append(f"--faults {','.join(plan.faults) or 'none'}")

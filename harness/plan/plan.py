@@ -160,7 +160,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     can hide that such a row was lost."""
     deletes: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.0
     """The share of writes to the other keys that are deletions, in workloads that know them
-    (`harness.workloads.workload.Workload.can_delete`)."""
+    (`harness.workloads.workload.Workload.shares`)."""
     bugs: tuple[str, ...] = ()
     promise: str | None = None
     """A stricter model to judge by than what the system promises."""

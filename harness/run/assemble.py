@@ -175,8 +175,8 @@ def _check_words(plan: Plan, system: System, workload: Workload) -> None:
 def _check_deletions(plan: Plan, system: System, workload: Workload) -> None:
     """WrongUse where the plan asks for deletions that the workload does not know or the client cannot say."""
     drawn = () if plan.drawn is None else plan.drawn.operations
-    if plan.deletes and not workload.can_delete:
-        able = " or ".join(name for name, other in WORKLOADS.items() if other.can_delete)
+    if plan.deletes and "deletes" not in workload.shares:
+        able = " or ".join(name for name, other in WORKLOADS.items() if "deletes" in other.shares)
         raise WrongUse(f"--deletes: the workload {plan.workload} deletes nothing; try: --workload {able}")
     asks = plan.deletes or any(map(workload.is_deletion, drawn))
     if asks and Delete not in system.client.speaks:

@@ -35,7 +35,7 @@ from harness.workloads.failing import FAILURES, MADE_OF, failing
 from harness.workloads.generators import Context, Draft, Generator
 from harness.workloads.generators.generator import Value
 from harness.workloads.reads import drawn_read, drawn_write, final_mode
-from harness.workloads.workload import Workload
+from harness.workloads.workload import USUAL, Workload
 
 SPACE = "bank"
 ACCOUNTS = ("a1", "a2", "a3", "a4", "a5")
@@ -52,6 +52,7 @@ class Bank(Workload):
     spaces: tuple[str, ...] = (SPACE,)
     model: str = "bank"
     needs_fresh_reads: bool = True
+    shares: frozenset[str] = USUAL | {"failing"}
     uses: frozenset[type] = frozenset({Read, Add, Insert, *MADE_OF})
     effects: Mapping[str, Declared] = field(
         default_factory=lambda: {"open": "writes", "transfer": "both", "read": "reads"}

@@ -20,6 +20,7 @@ from harness.workloads.generators import Context, Draft, Generator, Stagger, Unt
 from harness.workloads.generators.generator import Next
 from harness.workloads.reads import drawn_read
 from harness.workloads.transactions import Transactions, micros_of
+from harness.workloads.workload import USUAL
 
 TURNS = 6
 """How often a worker acts, on average, while its keys are the present ones."""
@@ -49,6 +50,7 @@ class Turns:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LongFork(Transactions):
     needs_fresh_reads: bool = True
+    shares: frozenset[str] = USUAL - {"stray_writes"}
 
     @property
     def spaces(self) -> tuple[str, ...]:

@@ -30,7 +30,7 @@ from harness.workloads.failing import FAILURES, MADE_OF, failing
 from harness.workloads.generators import Context, Draft, Generator
 from harness.workloads.generators.generator import Value
 from harness.workloads.reads import drawn_read, drawn_write, final_mode
-from harness.workloads.workload import Workload
+from harness.workloads.workload import USUAL, Workload
 
 SYNCHRONOUS, ASYNCHRONOUS = "once", "notes"
 BOTH = (SYNCHRONOUS, ASYNCHRONOUS)
@@ -51,6 +51,7 @@ class MixedSpaces(Workload):
     asynchronous: tuple[str, ...] = (ASYNCHRONOUS,)
     model: str = "write-once"
     can_submit: bool = True
+    shares: frozenset[str] = USUAL | {"failing"}
     uses: frozenset[type] = frozenset({Insert, Scan, *MADE_OF})
     effects: Mapping[str, Declared] = field(
         default_factory=lambda: {"insert": "asynchronous writes", "read": "reads"}

@@ -46,6 +46,7 @@ class Queue(Workload):
     weight: float = 0.5
     spaces: tuple[str, ...] = (SPACE,)
     model: str = "queue"
+    shares: frozenset[str] = frozenset({"stray_writes"})
     uses: frozenset[type] = frozenset({Append, Take, Read, Write})
     effects: Mapping[str, Declared] = field(
         default_factory=lambda: {"enqueue": "writes", "dequeue": "both", "drain": "both"}

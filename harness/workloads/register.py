@@ -31,7 +31,7 @@ from harness.workloads.common import unique, unread_keys
 from harness.workloads.generators import Context, Draft, Each, Generator, Mix, Stagger, Until
 from harness.workloads.generators.generator import Value
 from harness.workloads.reads import drawn_read, drawn_write, final_mode
-from harness.workloads.workload import Workload
+from harness.workloads.workload import USUAL, Workload
 
 SPACE = "register"
 PLACES = range(5)
@@ -49,7 +49,7 @@ class Register(Workload):
     spaces: tuple[str, ...] = (SPACE,)
     model: str = "cas-register"
     can_submit: bool = True
-    can_delete: bool = True
+    shares: frozenset[str] = USUAL | {"write_once", "deletes"}
     has_single_steps: bool = True
     has_cas: bool = True
     """False for stores that cannot compare and set."""

@@ -47,7 +47,7 @@ from harness.workloads.failing import FAILURES, MADE_OF, failing
 from harness.workloads.generators import Context, Draft, Generator
 from harness.workloads.generators.generator import Value
 from harness.workloads.reads import drawn_read, drawn_write, final_mode
-from harness.workloads.workload import Workload
+from harness.workloads.workload import USUAL, Workload
 
 KEYS = 6
 EPOCH_NS = 2 * SECOND_NS
@@ -70,6 +70,7 @@ class Transactions(Workload):
     model: Words
     word: str
     can_submit: bool = True
+    shares: frozenset[str] = USUAL | {"failing"}
     is_searched: bool = False
 
     @property

@@ -32,6 +32,7 @@ class UniqueIds(Workload):
     spaces: tuple[str, ...] = (SPACE,)
     model: str = "unique-ids"
     has_single_steps: bool = True
+    shares: frozenset[str] = frozenset()
     uses: frozenset[type] = frozenset({Add})
     effects: Mapping[str, Declared] = field(default_factory=lambda: {"generate": "both"})
 

@@ -15,6 +15,11 @@ from harness.plan.promise import Promise
 from harness.workloads.generators import Generator
 from harness.workloads.generators.generator import Value
 
+SHARES = ("replica_reads", "stray_writes", "roaming", "failing", "write_once")
+"""The fields of a plan that say how many operations, or clients, are of some kind, and do nothing where a workload has
+none. Only `deletes` of a workload that deletes nothing is refused in any plan (`harness.run.assemble`)."""
+USUAL = frozenset({"replica_reads", "roaming", "stray_writes"})
+
 
 class Workload(ABC):
     """A new one is a file in this package; ARCHITECTURE.md says which tables get a line. Most keep the defaults."""
@@ -84,9 +89,9 @@ class Workload(ABC):
         return False
 
     @property
-    def can_delete(self) -> bool:
-        """Whether it makes deletions of a share of its writes, if a plan asks for it (`Plan.deletes`)."""
-        return False
+    def shares(self) -> frozenset[str]:
+        """The fields of a plan, of `SHARES` and `deletes`, by which it draws."""
+        return USUAL
 
     def first_operations(self, plan: Plan, owner: str) -> list[Operation]:
         """Writes that must be there before the load begins. Each must succeed, else there is no run."""

@@ -120,7 +120,7 @@ def _late(plan: Plan, given: frozenset[str]) -> Plan:
         return plan
     field, often, values = DELETES
     chance = plan.streams()[f"variety: {field}"]
-    is_able = workload_of(plan.workload).can_delete and Delete in system.client.speaks
+    is_able = field in workload_of(plan.workload).shares and Delete in system.client.speaks
     if is_able and field not in given and chance.random() < often:
         plan = plan.changed(**{field: chance.choice(values)})
     plan = system.variety.varied_late(plan, given)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from harness.cli.exit_codes import ExitCode, gravest
-from harness.cli.options import plan_of, plan_options, results_option
+from harness.cli.options import plan_of, plan_options, refuse_idle_shares, results_option
 from harness.cli.param_types import OutputFile, Whole
 from harness.cli.printing import print_json, print_run
 from harness.cli.system_options import PlanCommand
@@ -59,6 +59,7 @@ def command(
     if write_plan is not None and fail_fast:
         raise click.UsageError("--write-plan runs nothing: --fail-fast does not go with it")
     plan = plan_of(plan_file, **given)
+    refuse_idle_shares(plan, given)
     if write_plan is not None:
         return _write_plan(plan, write_plan, drawn)
     codes: list[ExitCode] = []

@@ -18,6 +18,7 @@ from harness.campaigns.hunt.seeds import try_seed
 from harness.clients.reply import Lost, NotSent, Replied
 from harness.errors import WrongUse
 from harness.judge.evidence.rare_turns import DELETED, FAILED, FOUND_NOTHING, WRITTEN_ONCE
+from harness.judge.words import repeat_line
 from harness.plan.plan import Drawn, Operation, to_json
 from harness.run.assemble import parts_of
 from harness.run.draw import draw
@@ -28,6 +29,7 @@ from harness.systems.qsync.rare_turns import STRAY
 from harness.workloads import WORKLOADS
 from harness.workloads.failing import AS_IT_HAD_TO, COMMITTED, FAILURES
 from harness.workloads.reads import STAYS_NS
+from harness.workloads.workload import SHARES
 from nodes.iproto.messages import Answer, Refusal
 from nodes.qsync import service
 from nodes.qsync.evaluation import Evaluation, Outcome
@@ -226,6 +228,18 @@ def test_writes_go_astray_and_clients_roam(name: str) -> None:
         "a client that roams stays for half a second"
     )
     assert name == "queue" or len({node for _, node in stays}) > 1
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_workload_names_the_shares_that_it_draws_by(name: str) -> None:
+    """If it failed, `--failing 0.5` would be taken for tried by a run that never tried it."""
+    for share in SHARES:
+        some, none = (msgspec.structs.replace(SMALL, workload=name, **{share: each}) for each in (0.5, 0.0))
+        is_drawn_by = draw(some, SYSTEMS["qsync"], WORKLOADS[name]).drawn != (
+            draw(none, SYSTEMS["qsync"], WORKLOADS[name]).drawn
+        )
+        assert is_drawn_by == (share in WORKLOADS[name].shares), share
+        assert ("0.5" in repeat_line(some)) == is_drawn_by, share
 
 
 @pytest.mark.parametrize("fails", FAILURES)
