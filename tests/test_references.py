@@ -10,6 +10,7 @@ ROOT = Path(__file__).parents[1]
 ROOMS = ("checkers", "harness", "nodes")
 DOTTED = re.compile(rf"`((?:{'|'.join(ROOMS)})(?:\.\w+)+)")
 FILE = re.compile(rf"`((?:{'|'.join(ROOMS)})/[\w./-]*(?:\.py|\.md|/))`")
+NAME = re.compile(r"`([\w/]+\.py)`")
 
 
 def texts() -> Iterator[tuple[str, str]]:
@@ -34,6 +35,9 @@ def is_there(name: str) -> bool:
 
 def test_what_a_text_names_is_there() -> None:
     """If it failed, a reader would be sent to a file that was moved long ago."""
+    files = [f"/{path.relative_to(ROOT)}" for path in ROOT.rglob("*.py") if ".venv" not in path.parts]
     every = [(place, DOTTED.findall(text), FILE.findall(text)) for place, text in texts()]
+    ends = [(place, f"/{name}") for place, text in texts() for name in NAME.findall(text)]
+    assert [(place, end) for place, end in ends if not any(file.endswith(end) for file in files)] == []
     assert [(place, name) for place, names, _ in every for name in names if not is_there(name)] == []
     assert [(place, name) for place, _, names in every for name in names if not (ROOT / name).exists()] == []

@@ -5,11 +5,12 @@ After the load a few more are asked for: a sequence that fell back gives what it
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from checkers.domain import unique_ids
 from checkers.history.declared import Declared
+from checkers.history.history import History
 from harness.clients.operations import Add, Completion, Done, Mismatch, Transaction
 from harness.errors import WrongUse
 from harness.plan.plan import Operation, Plan
@@ -66,3 +67,7 @@ class UniqueIds(Workload):
             ),
             *of_every_run(promise),
         )
+
+    def missing(self, history: History) -> Iterator[str]:
+        if not history.select(f="generate", outcome="ok", phase="final"):
+            yield "no number was given out in the end"

@@ -336,6 +336,17 @@ def test_transactions_that_do_not_see_each_other_are_found(name: str) -> None:
     assert LOST_UPDATES[name] & set(try_seed(plan).violated)
 
 
+def test_identifiers_must_be_given_out_in_the_end() -> None:
+    """If it failed, a sequence that fell back would pass where nobody could ask it for a number any more."""
+    missing = WORKLOADS["unique-ids"].missing
+    events = [
+        Event(index=number, time_ns=number, process=0, f="generate", type=word, value=value, phase="final")
+        for number, (word, value) in enumerate((("invoke", None), ("ok", 1)))
+    ]
+    assert list(missing(History.of(Header(), events[:1]))) == ["no number was given out in the end"]
+    assert list(missing(History.of(Header(), events))) == []
+
+
 def test_stale_snapshots_are_told_and_a_node_that_goes_back_is_an_anomaly() -> None:
     """If it failed, a replica's old answers would be a false alarm, or a torn order at a replica would pass."""
     snapshots = next(
