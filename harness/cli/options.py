@@ -217,19 +217,15 @@ def plan_of(plan_file: Path | None, **given: Any) -> Any:
     return msgspec.structs.replace(plan, code=code_version())
 
 
-def refuse_idle_shares(plan: Any, given: Mapping[str, Any]) -> None:
-    """WrongUse for a share of the command line by which the plan's workload draws nothing."""
+def refuse_idle(plan: Any, given: Mapping[str, Any]) -> None:
+    """WrongUse for an option of the command line that does nothing beside the plan's workload or cluster."""
     from harness.errors import WrongUse
+    from harness.judge.words import idle_fields
     from harness.systems.long_options import option_name
-    from harness.workloads import WORKLOADS, idle_shares
 
-    for name in idle_shares(plan):
+    for name, why in idle_fields(plan).items():
         if given.get(name):
-            able = [workload for workload, other in WORKLOADS.items() if name in other.shares]
-            raise WrongUse(
-                f"{option_name(name)}: the workload {plan.workload} draws nothing by it; leave it out, or try: "
-                f"--workload {' or '.join(able)}"
-            )
+            raise WrongUse(f"{option_name(name)}: {why}; leave it out")
 
 
 def _faults(given: Any) -> Any:

@@ -12,7 +12,8 @@ from harness.judge.causes import TermOf, headline, no_term
 from harness.judge.outcomes import Outcome
 from harness.plan.plan import Options, Plan
 from harness.systems.long_options import long_options
-from harness.workloads import idle_shares
+from harness.workloads import workload_of
+from harness.workloads.workload import SHARES
 
 CHECKS_MAX = 4
 """The most checks that a sentence names."""
@@ -105,13 +106,30 @@ _NAMED = {
 }
 
 
+_OF_CLUSTER = {"base_port": "local", "accept_new_host_keys": "ssh"}
+
+
+def idle_fields(plan: Plan) -> dict[str, str]:
+    """Fields that do nothing beside the plan's workload or cluster: each with the reason."""
+    idle = {
+        name: f"the workload {plan.workload} draws nothing by it"
+        for name in SHARES
+        if name not in workload_of(plan.workload).shares
+    }
+    return idle | {
+        name: f"it is for --cluster {cluster}, got --cluster {plan.cluster}"
+        for name, cluster in _OF_CLUSTER.items()
+        if cluster != plan.cluster
+    }
+
+
 def repeat_line(plan: Plan, plan_file: Path | None = None) -> str:
     """The command that runs the same plan again; a drawn-out plan needs its file."""
     if plan.drawn is not None:
         return f"./qsync run --plan {shlex.quote(str(plan_file or 'plan.json'))}"
     default = Plan()
     words = [f"./qsync run --seed {plan.seed}"]
-    idle = idle_shares(plan)
+    idle = idle_fields(plan)
     for field, option in _NAMED.items():
         value = getattr(plan, field)
         if value != getattr(default, field) and field not in idle:
@@ -120,7 +138,7 @@ def repeat_line(plan: Plan, plan_file: Path | None = None) -> str:
         words.append(f"--faults {','.join(plan.faults) or 'none'}")
     words.extend(f"--bug {bug}" for bug in plan.bugs)
     words.extend(_of_system(plan.options))
-    if plan.accept_new_host_keys:
+    if plan.accept_new_host_keys and "accept_new_host_keys" not in idle:
         words.append("--accept-new-host-keys")
     return " ".join(words)
 

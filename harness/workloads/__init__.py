@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from harness.errors import WrongUse
-from harness.plan.plan import Plan
 from harness.workloads.append import APPEND
 from harness.workloads.bank import Bank
 from harness.workloads.counter import Counter
@@ -15,7 +14,7 @@ from harness.workloads.restore import Restore
 from harness.workloads.rw_register import RW_REGISTER
 from harness.workloads.set import Set
 from harness.workloads.unique_ids import UniqueIds
-from harness.workloads.workload import SHARES, Workload
+from harness.workloads.workload import Workload
 
 WORKLOADS: dict[str, Workload] = {
     "register": Register(),
@@ -45,9 +44,4 @@ def workload_of(name: str) -> Workload:
     return WORKLOADS[name]
 
 
-def idle_shares(plan: Plan) -> list[str]:
-    """The fields of the plan, of `SHARES`, by which its workload draws nothing."""
-    return [name for name in SHARES if name not in workload_of(plan.workload).shares]
-
-
-__all__ = ["WORKLOADS", "Workload", "idle_shares", "workload_of"]
+__all__ = ["WORKLOADS", "Workload", "workload_of"]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from harness.cli.exit_codes import ExitCode, gravest
-from harness.cli.options import plan_of, plan_options, refuse_idle_shares, results_option
+from harness.cli.options import plan_of, plan_options, refuse_idle, refuse_options, results_option
 from harness.cli.param_types import OutputFile, Whole
 from harness.cli.printing import print_json, print_run
 from harness.cli.system_options import PlanCommand
@@ -58,8 +58,10 @@ def command(
         raise click.UsageError("--write-plan runs nothing: --repeat and --record-only do not go with it")
     if write_plan is not None and fail_fast:
         raise click.UsageError("--write-plan runs nothing: --fail-fast does not go with it")
+    if write_plan is not None:
+        refuse_options("does not go with --write-plan, which runs nothing", "as_json", "results")
     plan = plan_of(plan_file, **given)
-    refuse_idle_shares(plan, given)
+    refuse_idle(plan, given)
     if write_plan is not None:
         return _write_plan(plan, write_plan, drawn)
     codes: list[ExitCode] = []

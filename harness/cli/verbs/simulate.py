@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from harness.cli.exit_codes import ExitCode, gravest
-from harness.cli.options import plan_of, plan_options, refuse_idle_shares, results_option
+from harness.cli.options import plan_of, plan_options, refuse_idle, results_option
 from harness.cli.param_types import Whole
 from harness.cli.printing import print_json
 from harness.cli.system_options import SETTINGS, PlanCommand, fields_of_settings
@@ -56,7 +56,7 @@ def command(
             f"{plan_file} is drawn out: it is one run, not many; try: qsync run --plan {plan_file}"
         )
     if plan_file is not None or given.get("workload"):  # else each seed draws its own
-        refuse_idle_shares(plan, given)
+        refuse_idle(plan, given)
     asked = frozenset(name for name, value in given.items() if value not in (None, ()))
     asked |= {*fields_of_settings(given.get(SETTINGS) or (), type(plan.options), plan.system)}
     parts_of(hunted(plan, asked) if plan_file is None else plan)

@@ -183,6 +183,8 @@ def test_wrong_use_is_64(arguments: list[str], capsys: pytest.CaptureFixture[str
         ("nightly plans/smoke.toml --engine process --conf a=b", "--conf is for --engine spark"),
         ("analyze --results {} --follow --json", "--json does not go with --follow"),
         ("run --cluster sim --failing 0.5", "--failing: the workload register draws nothing by it"),
+        ("run --cluster sim --base-port 4000", "--base-port: it is for --cluster local, got --cluster sim"),
+        ("run --write-plan {}/plan.json --json", "--json does not go with --write-plan"),
         ("simulate --workload queue --roaming 0.5", "--roaming: the workload queue draws nothing by it"),
         ("doctor --clean --fix", "--fix does not go with --clean"),
         ("doctor --fix --json", "--json does not go with --fix"),
