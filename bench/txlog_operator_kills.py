@@ -24,7 +24,7 @@ from harness.clients.reply import Replied
 from harness.cluster.local.cluster import LocalCluster, LocalSettings
 from harness.faults.fault import Fault
 from harness.plan.plan import SECOND_NS
-from harness.systems.txlog.wire import WIRE
+from harness.systems.framed_wire import FRAMED
 from nodes.records import records_of
 from nodes.txlog.configuration import Configuration
 from nodes.txlog.journal import FILE
@@ -48,7 +48,7 @@ class Attempt:
         self._cluster = LocalCluster(
             LocalSettings(
                 system="txlog",
-                talk=WIRE,
+                talk=FRAMED,
                 configs=configurations,
                 folder=folder,
                 heartbeat_ns=100_000_000,

@@ -5,7 +5,7 @@
 | cut-asked | {"cut"}: before the request leaves |
 | cut-ended | {"cut", "state", "why"}, and more by system |
 
-The state is "ok", "failed" or "refused" by a node's report, else "unknown".
+The state is "ok", "failed" or "refused" by a node's report, "refused" if the node could not be asked, else "unknown".
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ from harness.cluster.performing import performing
 from harness.cluster.place import Command, node_host
 from harness.cluster.protocol import Cluster, HasAddresses
 from harness.errors import ClusterError, WrongUse
-from harness.faults.abilities import Ability
+from harness.faults.abilities import ALL_ABILITIES, Ability
 from harness.faults.membership import Membership
 from harness.plan.expectations import Expectations
 from harness.plan.plan import SECOND_NS, Leadership, Options, Plan
@@ -134,6 +134,8 @@ class OwnStore(System):
 
     def __post_init__(self) -> None:
         must_be_promises(self.promised)
+        if unknown := [able for able in self.able if able not in ALL_ABILITIES]:
+            raise WrongUse(f"able is of {', '.join(sorted(ALL_ABILITIES))}; got {unknown[0]!r}")
         if self.leader not in LED:
             raise WrongUse(f"leader is one of {', '.join(map(repr, LED))}; got {self.leader!r}")
         if isinstance(self.client, LibraryClient):
@@ -143,6 +145,8 @@ class OwnStore(System):
         return msgspec.structs.replace(plan, leader=self.leader)
 
     def validate(self, plan: Plan) -> None:
+        if self.start is None and not self.hosted:
+            raise WrongUse("expected an OwnStore with start or hosted, which make its nodes; got neither")
         if plan.cluster == "sim" and not self.hosted:
             raise WrongUse(IN_A_PROCESS)
         if self.needs_one_address_list and plan.cluster in RELAYED and plan.nodes > 1:

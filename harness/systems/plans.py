@@ -35,7 +35,10 @@ def planned(**fields: Any) -> Plan:
     rest = {name: value for name, value in fields.items() if name not in own and name != OPTIONS}
     made = {name: value for name, value in rest.items() if isinstance(value, msgspec.Struct)}
     plan = msgspec.convert({name: value for name, value in rest.items() if name not in made}, Plan)
-    options = msgspec.convert(_as_spelled({**fields.get(OPTIONS, {}), **own}, kind), kind)
+    said = fields.get(OPTIONS, {})
+    if not isinstance(said, dict):
+        raise ValueError(f"{OPTIONS}: expected a table of fields, got {said!r}")
+    options = msgspec.convert(_as_spelled({**said, **own}, kind), kind)
     return msgspec.structs.replace(plan, options=options, **made)
 
 

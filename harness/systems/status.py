@@ -35,10 +35,8 @@ def has_synced(node: str, statuses: Statuses) -> bool:
 
 def covers(status: Mapping[str, object] | None, vclock: Mapping[str, int]) -> bool:
     """The node's log has all rows up to `vclock`."""
-    if not vclock:
-        return True
-    own = status.get("vclock") if status is not None else None
-    return isinstance(own, Mapping) and all(int(own.get(origin, 0)) >= lsn for origin, lsn in vclock.items())
+    own = furthest({"": status})
+    return all(own.get(origin, 0) >= lsn for origin, lsn in vclock.items())
 
 
 def furthest(statuses: Statuses) -> dict[str, int]:

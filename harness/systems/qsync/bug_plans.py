@@ -1,6 +1,6 @@
 """In which configuration, and under which faults, each seeded bug can show: what `qsync simulate --bug NAME` sets.
 
-Options of the command line are kept. A bug that is not here is hunted in the default configuration.
+Options of the command line are kept. A bug that is not here is hunted with the settings `ELECTED`.
 """
 
 from __future__ import annotations
@@ -92,5 +92,5 @@ BUG_PLANS: dict[str, Mapping[str, Any]] = {
 
 
 def bug_plan(bugs: tuple[str, ...]) -> Mapping[str, Any]:
-    """The settings of the first of these bugs that has any."""
+    """The settings of the first of these bugs."""
     return next((BUG_PLANS.get(bug, ELECTED) for bug in bugs), {})

@@ -146,7 +146,7 @@ def with_protocol(named: NamedConfiguration, protocol: str | None) -> NamedConfi
         return CONFIGURATIONS["D" if named.fails_over else "C"]
     if named.letter not in (DEFAULT, "C", "D"):
         raise ValueError(
-            f"protocol 2.6 has no elections, configuration {named.letter} does; try: --protocol 2.6"
+            f"protocol 2.6 has no elections, configuration {named.letter} has; try: --configuration A or B"
         )
     return CONFIGURATIONS["B" if named.letter == "D" else "A"]
 

@@ -30,7 +30,7 @@ def contradictions(headers: Mapping[str, xlog.Meta], end: Mapping[int, int]) -> 
     for name, meta in headers.items():
         stem, _, _ = name.partition(".")
         total = signature(meta.vclock)
-        if len(stem) == NAME_DIGITS and stem.isdigit() and int(stem) != total:
+        if len(stem) == NAME_DIGITS and stem.isdecimal() and int(stem) != total:
             denials[name] = f"its vclock is {text(meta.vclock)}, which its name denies"
         elif meta.kind == "SNAP" and _unlike(vclocks.get(total, meta.vclock), meta.vclock):
             denials[name] = f"its vclock is {text(meta.vclock)}, and the log comes to {text(vclocks[total])}"

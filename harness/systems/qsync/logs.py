@@ -62,7 +62,8 @@ def read_logs(folder: Path) -> tuple[NodeLog, ...]:
 
 def _holders(folder: Path, suffix: str) -> list[Path]:
     """The folders of nodes with such files."""
-    return sorted({path.parent for depth in ("", "*/") for path in folder.glob(f"{depth}*{suffix}")})
+    paths = (path for depth in ("", "*/") for path in folder.glob(f"{depth}*{suffix}"))
+    return sorted({path.parent for path in paths if path.parent.name != REMOVED})
 
 
 def _as_columns(holders: Sequence[Path]) -> tuple[NodeLog, ...] | None:
@@ -117,7 +118,7 @@ def read_log(folder: Path, shared: Shared | None = None) -> NodeLog:
 
 
 def logs_of(disks: Mapping[str, Mapping[str, bytes]]) -> tuple[NodeLog, ...]:
-    """As `read_logs`, from the bytes of each node's files by name."""
+    """As `read_logs` of nodes with xlogs, from the bytes of each node's files by name."""
     shared = Shared()
     return tuple(
         log_of(node, files, shared)

@@ -94,7 +94,7 @@ def _reconfigured(
 ) -> dict[str, Any] | None:
     if not plan.has_elections and chance.random() < 0.5 and not _forgets_followers(plan):
         return _switched_on(name, nodes, chance, before)
-    options = _options(plan, AT_START if name == OTHERWISE else WHILE_RUNNING, before)
+    options = _options(plan, AT_START if name == OTHERWISE else WHILE_RUNNING)
     if not options:
         return None
     weights = [WEIGHTS[option] for option in options]
@@ -168,7 +168,7 @@ def _forgets_followers(plan: Plan) -> bool:
     return any(plan.options_of(node)[CLEANUP_DELAY] != CLEANUP_DELAY_S for node in plan.node_names)
 
 
-def _options(plan: Plan, among: Sequence[str], before: Iterable[Fault]) -> list[str]:
+def _options(plan: Plan, among: Sequence[str]) -> list[str]:
     """The options that have a meaning in this plan, and that a fault may change."""
     of_elections = {MODE, FENCING, ELECTION_TIMEOUT, SYNCHRONOUS_PROMOTE}
     options = [option for option in among if plan.has_elections or option not in of_elections]

@@ -19,7 +19,6 @@ from harness.faults.abilities import ALL_ABILITIES, Ability
 from harness.faults.fault import Fault
 from harness.faults.membership import FORMULA, Membership
 from harness.faults.node_options import CHANGE_OPTIONS, Value
-from harness.faults.table import FAULTS, TOGETHER
 from harness.plan.expectations import READ_MIXES
 from harness.plan.plan import SECOND_NS, Plan
 from harness.plan.promise import FINAL_STATE, LINEARIZABLE_READS, LOGS, WRITES, Promise
@@ -50,7 +49,7 @@ from harness.systems.qsync.node_options import (
     TIMEOUT_BEHAVIOUR,
     parsed,
 )
-from harness.systems.qsync.operator import ClearQueueOperator, take_over
+from harness.systems.qsync.operator import ClearQueueOperator, asked, take_over
 from harness.systems.qsync.options import (
     NEVER_S,
     USUAL_READS,
@@ -140,7 +139,9 @@ class Qsync(System):
         for bug in plan.bugs:
             if bug not in seeded.NAMES:
                 raise WrongUse(f"unknown bug {bug!r} of qsync; try one of: {', '.join(seeded.NAMES)}")
-            if seeded.bug(bug).decides.durable_when == "written" and not _loses_power(plan):
+            if seeded.bug(bug).decides.durable_when == "written" and not (
+                plan.loses_power or (plan.asks_for_all and plan.drawn is None)
+            ):
                 raise WrongUse(f"--bug {bug} shows only where a disk forgets; try: --faults lose-unsynced")
         if is_2_6(plan) and said_of(plan).queue_max_size is not None:
             raise WrongUse(
@@ -267,15 +268,7 @@ class Qsync(System):
     async def promote(self, node: str, cluster: Cluster) -> str | None:
         if "upstreams" in (await cluster.status(node) or {}):
             return await take_over(node, cluster)
-        request = Call(1 + cluster.now_ns(), "box.ctl.promote", ())
-        reply = await cluster.call(OPERATOR_PROCESS, node, request, PROMOTE_TIMEOUT_NS)
-        match reply:
-            case Replied(Answer()):
-                return None
-            case Replied(refusal):
-                return why_refused(refusal)
-            case _:
-                return reply.reason
+        return await asked(cluster, node, "box.ctl.promote", (), PROMOTE_TIMEOUT_NS)
 
     def owner_now(self, statuses: Mapping[str, Mapping[str, object] | None]) -> str | None:
         owners = {
@@ -319,7 +312,7 @@ class Qsync(System):
 
     async def _wait(self, cluster: Cluster, deadline_ns: int, statuses: object) -> None:
         if cluster.now_ns() > deadline_ns:
-            raise ClusterError(f"the nodes did not find each other in 10 s: {statuses}")
+            raise ClusterError(f"the nodes did not find each other, or no owner, in 10 s: {statuses}")
         await cluster.sleep_until(cluster.now_ns() + POLL_NS)
 
     async def _catch_up(self, plan: Plan, cluster: Cluster, deadline_ns: int) -> None:
@@ -604,13 +597,6 @@ def identity(name: str, generation: int) -> str:
 
 def _uuid(plan: Plan, name: str) -> str:
     return str(uuid.uuid5(_NAMESPACE, f"{plan.seed}/{name}"))
-
-
-def _loses_power(plan: Plan) -> bool:
-    if plan.drawn is not None:
-        return any(fault.does == "power" for fault in plan.drawn.faults)
-    names = [kind for name in plan.faults for kind in TOGETHER.get(name, (name,))]
-    return plan.asks_for_all or any(name in FAULTS and FAULTS[name].does == "power" for name in names)
 
 
 def _others_join(plan: Plan) -> bool:

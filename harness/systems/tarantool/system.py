@@ -285,7 +285,7 @@ class Tarantool(System):
                     await self.promote(self.owner(plan), cluster)
                     asked_ns = cluster.now_ns() + int(2 * said_of(plan).election_timeout_s * SECOND_NS)
             if cluster.now_ns() > deadline_ns:
-                raise ClusterError(f"the nodes did not find each other in 20 s: {statuses}")
+                raise ClusterError(f"the nodes did not find each other, or no leader, in 20 s: {statuses}")
             await cluster.sleep_until(cluster.now_ns() + POLL_NS)
 
     def is_settled(self, statuses: Mapping[str, Mapping[str, object] | None]) -> bool:

@@ -109,7 +109,11 @@ class TwoPhaseOptions(Options, frozen=True, kw_only=True, forbid_unknown_fields=
 def deliveries_ns(words: str, nodes: int) -> tuple[int, ...]:
     """Each node's: of one number for all, or one for each, separated by commas. ValueError for anything else."""
     parts = [word.strip() for word in words.split(",")]
-    numbers = [float(part) for part in parts if part.replace(".", "", 1).isdecimal() and part.isascii()]
+    numbers = [
+        float(part)
+        for part in parts
+        if part.replace(".", "", 1).isdecimal() and part.isascii() and len(part) < 16
+    ]
     if len(numbers) < len(parts) or len(parts) not in (1, nodes):
         raise ValueError(
             f"expected milliseconds for all {nodes} nodes, as one number or one for each (0,20,5), got {words!r}"

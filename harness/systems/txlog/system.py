@@ -15,7 +15,7 @@ from harness.faults.abilities import Ability
 from harness.plan.plan import SECOND_NS, Plan
 from harness.plan.promise import Promise
 from harness.systems.framed_client import FramedClient
-from harness.systems.framed_wire import Framed
+from harness.systems.framed_wire import FRAMED, Framed
 from harness.systems.leaderless import Leaderless
 from harness.systems.parts import Logs, Members, NodeFiles, Pictures
 from harness.systems.status import Statuses
@@ -23,7 +23,6 @@ from harness.systems.txlog.client import CLIENT
 from harness.systems.txlog.options import ROUND_MS, TxLogOptions, said_of
 from harness.systems.txlog.promises import listed, promise_of
 from harness.systems.txlog.variety import TxLogVariety
-from harness.systems.txlog.wire import WIRE
 from harness.workloads import workload_of
 from nodes.txlog import bugs
 from nodes.txlog.configuration import MILLISECOND, Configuration
@@ -43,7 +42,7 @@ class TxLogSystem(Leaderless):
 
     summary: str = "the reference TxLog: masters that all take writes and agree on one log in rounds"
     client: FramedClient = CLIENT
-    wire: Framed = WIRE
+    wire: Framed = FRAMED
     options: type[TxLogOptions] = TxLogOptions
     abilities: frozenset[Ability] = frozenset(
         {"torn logs", "disk layer", "clock", "drift", "scenes", "newcomers"}
@@ -153,6 +152,8 @@ class TxLogMembers(Members):
                 return None
             case Replied([_, _, {"error": str() as error}]):
                 return None if "is a master of this cluster" in error else error
+            case Replied(other):
+                return f"unexpected answer {other}"
         return "it did not answer"
 
     def counts(self, status: Mapping[str, object], node: str) -> bool:

@@ -124,6 +124,13 @@ def test_a_plan_of_version_1_is_read_as_what_it_was() -> None:
     )
 
 
+@pytest.mark.parametrize("options", [5, None, [1], "quorum"])
+def test_options_that_are_no_table_are_refused_in_a_line(options: object) -> None:
+    """If it failed, a plan that was edited by hand would end in a traceback."""
+    with pytest.raises(WrongUse, match=r"some\.json: not a plan: options: expected a table of fields, got"):
+        from_json(json.dumps({"options": options}).encode(), "some.json")
+
+
 ECHO = "tests/systems/echo/echo.py"
 
 

@@ -89,6 +89,7 @@ def test_what_is_no_store_is_told_in_one_line(tmp_path: Path, text: str | None, 
         ("promised={'qourum': ''}", "promised has no 'qourum'; it has: writes, owner_reads, replica_reads"),
         ("promised={'writes': 'bananas'}", "promised: writes is one of 'linearizable', ''; got 'bananas'"),
         ("leader='fix'", "leader is one of 'fixed', 'elected', 'none'; got 'fix'"),
+        ("able=('clocks',)", "able is of clock, disk layer, drift"),
     ],
 )
 def test_a_word_that_no_promise_has_is_refused_with_the_choices(
@@ -100,6 +101,16 @@ def test_a_word_that_no_promise_has_is_refused_with_the_choices(
     assert main(["run", "--system", str(store), "--results", str(tmp_path)]) == 64
     (line,) = capsys.readouterr().err.strip().splitlines()
     assert f"mystore.py: {told}" in line
+
+
+def test_a_store_that_says_nothing_of_its_nodes_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """If it failed, a host of ours would be started and complain of an option that nobody gave."""
+    store = tmp_path / "mystore.py"
+    store.write_text("from harness.systems.own import OwnStore\nSYSTEM = OwnStore('a store')\n")
+    assert main(["run", "--system", str(store), "--results", str(tmp_path)]) == 64
+    assert "expected an OwnStore with start or hosted" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("word", "violated"), [("linearizable", ["linearizable"]), ("monotone-prefix", [])])

@@ -107,7 +107,7 @@ def start_of(words: str) -> Start:
     description = _description(name)
     place = len(description.cuts) - 1
     if has_cut:
-        place = int(number) - 1 if number.isascii() and number.isdigit() else -1
+        place = int(number) - 1 if number.isascii() and number.isdigit() and len(number) < 9 else -1
     if not 0 <= place < len(description.cuts):
         raise WrongUse(f"--start {words}: expected {name}@1 to {name}@{len(description.cuts)}")
     *lengths, answered = description.cuts[place]

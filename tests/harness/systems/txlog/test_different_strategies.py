@@ -14,7 +14,7 @@ from harness.clients.reply import Replied
 from harness.cluster.local.cluster import LocalCluster, LocalSettings
 from harness.faults.fault import Fault
 from harness.plan.plan import SECOND_NS
-from harness.systems.txlog.wire import WIRE
+from harness.systems.framed_wire import FRAMED
 from nodes.txlog.configuration import MILLISECOND, Configuration
 
 MASTERS = ("n1", "n2", "n3")
@@ -37,7 +37,7 @@ def cluster_in(folder: Path) -> LocalCluster:
     return LocalCluster(
         LocalSettings(
             system="txlog",
-            talk=WIRE,
+            talk=FRAMED,
             configs=configurations,
             folder=folder,
             heartbeat_ns=100_000_000,
