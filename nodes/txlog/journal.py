@@ -164,13 +164,13 @@ class Journal:
         """The incoming transactions that a round may add.
 
         In a split, a transaction of a missing master can come too late: it sorts before entries that are synchronised
-        already, and waits until that master is back. So does one whose updates are not here: perhaps no master of the
-        part has them.
+        already, and waits for the recovery; without a strategy there is none. One whose updates are not here waits,
+        too: perhaps no master of the part has them.
         """
         if not self.missing:
             return self.queue
         key = self._site.decisions.sort_key
-        last = key(self.synced[-1]) if self.synced else ()
+        last = key(self.synced[-1]) if self.synced and self.strategy != "none" else ()
         return [
             ref
             for ref in self.queue

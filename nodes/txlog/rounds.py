@@ -60,6 +60,8 @@ class Rounds:
         """Peer → the number of first entries that are surely the same there."""
         self.progress_ns = 0
         """The last time at which the synchronised queue grew, or no transaction waited."""
+        self._contradict: set[str] = set()
+        """Without a strategy: the peers whose queues contradict the own one. They always will: no queue shrinks."""
         self._current: dict[str, Post] = {}
         """Peer → its last POST for the own base."""
         self._fresh: set[str] = set()
@@ -96,7 +98,7 @@ class Rounds:
             suspects=self._suspects(),
             is_recovering=journal.is_recovering,
             digests=tuple(digests),
-            apart=tuple(peer for peer, post in self.newest.items() if not self.agrees(post)),
+            apart=self.apart(),
             number=(journal.life, self._number),
             unheard=self._unheard(),
             difference=self._difference(self._behind) if self._behind else (),
@@ -155,7 +157,10 @@ class Rounds:
             self._current[peer] = post
             self._fresh.add(peer)
         self.collect()
-        return self.agrees(post)
+        agrees = self.agrees(post)
+        if not agrees and self._journal.strategy == "none":
+            self._contradict.add(peer)
+        return agrees
 
     def has_own_base(self, post: Post) -> bool:
         return self.is_in_own(post) and post.index == len(self._journal.synced)
@@ -173,13 +178,18 @@ class Rounds:
         may_be_longer = journal.index_of(post.base) is None and post.index > len(journal.synced)
         return self._site.name not in post.apart and (may_be_longer or self.is_in_own(post))
 
+    def apart(self) -> tuple[str, ...]:
+        """The peers whose queues contradict the own one."""
+        by_posts = (peer for peer, post in self.newest.items() if not self.agrees(post))
+        return tuple(dict.fromkeys((*by_posts, *sorted(self._contradict))))
+
     def _merge(self, peer: str, post: Post, is_in_own: bool) -> None:
         """`is_in_own`: the own synchronised queue begins with the poster's."""
         journal, decisions = self._journal, self._site.decisions
         is_merged = decisions.is_merged(post.base == journal.base)
         fresh = [ref for ref in post.queue if is_merged and not journal.is_known(ref.id)]
         counter = decisions.counter_on_receipt(journal.counter, post.counter)
-        last = post.counter if is_in_own and post.missing == journal.missing else None
+        last = post.counter if is_in_own else None
         is_newer = last is not None and last > journal.last.get(peer, 0)
         if fresh or counter != journal.counter or is_newer:
             journal.write(["heard", peer, counter, last, lists_of(fresh)])
@@ -262,6 +272,7 @@ class Rounds:
     def restart(self, common: int) -> None:
         """Begin anew after a recovery."""
         self.common = dict.fromkeys(self._journal.peers, common)
+        self._contradict.clear()
         self.forget_posts()
 
     def forget_posts(self) -> None:

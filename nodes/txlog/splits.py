@@ -186,9 +186,25 @@ class Splits:
         if not is_of_now or post.is_recovering or journal.is_recovering:
             return True
         is_of_us = self._site.name not in post.missing and peer not in journal.missing
-        if is_of_us and not set(post.missing) <= set(journal.missing):
+        if is_of_us and not set(post.missing) <= set(journal.missing) and self._follows(peer, post):
             self._split(tuple(sorted({*journal.missing, *post.missing})))
         return False
+
+    def _follows(self, peer: str, post: Post) -> bool:
+        """Whether to leave out whom the poster leaves out.
+
+        Without a strategy the own queue may begin two branches that contradict each other. All such masters follow the
+        branch with the smallest name, and wait for its POSTs, as long as it is not silent.
+        """
+        journal, newest = self._journal, {**self._rounds.newest, peer: post}
+        if journal.strategy != "none":
+            return True
+        pairs = {(name, gone) for name, theirs in newest.items() for gone in theirs.apart}
+        pairs |= {(gone, name) for name, gone in pairs}
+        pairs = {(side, gone) for side, gone in pairs if side not in post.missing and gone in post.missing}
+        pairs = {(side, gone) for side, gone in pairs if gone not in journal.missing}
+        sides, others = ({pair[at] for pair in pairs} for at in (0, 1))
+        return not pairs or (sides.isdisjoint(journal.missing) and min(sides) < min(others))
 
     def diverged(self, peer: str) -> None:
         """A peer's queue and the own one contradict each other; without a strategy they always will."""
@@ -223,19 +239,18 @@ class Splits:
         """Without a strategy, join all masters again whose queues do not contradict the own one.
 
         The master with the longest queue begins: the others cannot tell a longer queue from one that contradicts their
-        own. A POST from before the split may hide a contradiction: then that master is left out once more.
+        own. A POST from before the split may hide a contradiction: then that master is left out once more. One that
+        leaves this one out, and counts one that contradicts it, follows that one.
         """
-        alike = {*self._journal.missing, *self._leave_me_out()} - self._apart()
-        if alike and all(self._rounds.is_in_own(self._rounds.newest[peer]) for peer in alike):
+        newest, apart = self._rounds.newest, {*self._rounds.apart()}
+        posts = [newest[peer] for peer in {*self._journal.missing, *self._leave_me_out()} - apart]
+        posts = [post for post in posts if self._site.name not in post.missing or apart <= {*post.missing}]
+        if posts and all(map(self._rounds.is_in_own, posts)):
             self._join(self._journal.joins + 1)
-
-    def _apart(self) -> set[str]:
-        """The peers whose queues contradict the own one, as far as their last POSTs show that."""
-        return {peer for peer, post in self._rounds.newest.items() if not self._rounds.agrees(post)}
 
     def _join(self, joins: int) -> None:
         """Take part with all masters again that are not known to be apart, and count no POST from before."""
-        apart = self._apart()
+        apart = self._rounds.apart()
         self._site.sometimes[REJOINED] += 1
         self._journal.write(["rejoined", joins])
         if apart:

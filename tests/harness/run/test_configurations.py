@@ -109,7 +109,10 @@ def test_modes_may_be_mixed() -> None:
         ({"election_mode": "off,voter,voter"}, "no node could ever lead"),
         ({"node_options": ("n4:election_timeout=1",)}, "no node is called 'n4'"),
         ({"node_options": ("n1:election_mode=off",)}, "unknown option 'election_mode'"),
-        ({"node_options": ("n1:election_timeout=soon",)}, "expected seconds above 0, got 'soon'"),
+        (
+            {"node_options": ("n1:election_timeout=soon",)},
+            "expected seconds above 0, at most 86400, got 'soon'",
+        ),
         (
             {"node_options": ("n1:replication_synchro_quorum=1",)},
             "expected 2, as the others have, to 3, got 1",

@@ -46,8 +46,10 @@ class Rules:
     """A master suspects one that leaves it out."""
     forgets_posts: bool = True
     """After a join no POST from before counts."""
-    counts_last_of_part: bool = True
-    """The last counter of a missing master is from a POST with the own missing masters."""
+    follows_one: bool = True
+    """A master whose queue begins two branches follows one of them, and the other one does not join for it."""
+    adds_late: bool = True
+    """Where nobody goes back, a part adds what comes too late for it."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,8 @@ class Said:
     missing: frozenset[str]
     joins: int
     suspects: frozenset[str] = frozenset()
+    apart: frozenset[str] = frozenset()
+    """The masters that contradict the poster."""
 
 
 @dataclass
@@ -73,12 +77,14 @@ class Master:
     counter: int = 0
     missing: frozenset[str] = frozenset()
     joins: int = 0
+    apart: set[str] = field(default_factory=set)
+    adds_late: bool = False
     last: dict[str, int] = field(default_factory=dict)
     newest: dict[str, Said] = field(default_factory=dict)
     posts: list[Said] = field(default_factory=list)
 
     def waiting(self) -> tuple[Ref, ...]:
-        late = self.missing and self.synced
+        late = self.missing and self.synced and not self.adds_late
         unsure = self.missing if self.rules.waits_for_no_updates else ()
         return tuple(
             sorted(
@@ -90,7 +96,8 @@ class Master:
 
     def post(self, suspects: frozenset[str] = frozenset()) -> None:
         queue = tuple(ref for ref in self.waiting() if ref in self.acquired)
-        self.posts.append(Said(self.synced, queue, self.counter, self.missing, self.joins, suspects))
+        said = self.synced, queue, self.counter, self.missing, self.joins, suspects, frozenset(self.apart)
+        self.posts.append(Said(*said))
 
 
 SETTLES = 12
@@ -103,11 +110,20 @@ def begins(queue: tuple[Ref, ...], other: tuple[Ref, ...]) -> bool:
 
 class Model:
     def __init__(
-        self, chance: random.Random, count: int, rules: Rules = Rules(), *, joins: bool = False
+        self,
+        chance: random.Random,
+        count: int,
+        rules: Rules = Rules(),
+        *,
+        joins: bool = False,
+        is_slow: bool = False,
     ) -> None:
-        """`joins`: parts join without a recovery, as with the strategy `none`."""
-        self.chance, self.rules, self.joins = chance, rules, joins
-        self.masters = {name: Master(name, rules) for name in "abcde"[:count]}
+        """`joins`: parts join without a recovery, as with the strategy `none`. `is_slow`: while links stand still, a
+        POST may be missed, and a difference has one entry and seldom comes.
+        """
+        self.chance, self.rules, self.joins, self.is_slow = chance, rules, joins, is_slow
+        adds_late = joins and rules.adds_late
+        self.masters = {name: Master(name, rules, adds_late=adds_late) for name in "abcde"[:count]}
         self.splits = self.rounds = 0
         """How many masters were left out, and how many entries were added in a split."""
         self.adders: dict[tuple[Ref, ...], set[tuple[str, frozenset[str]]]] = {}
@@ -121,7 +137,7 @@ class Model:
         what = ("submit", "post", "hear", "acquire", "round", "split", "join")
         match chance.choices(what, (3, 8, 16, 4, 8, 0.4, 0.2 * self.joins))[0]:
             case "submit":
-                self._submit(own)
+                self.submit(own)
             case "post":
                 own.post()
             case "hear":
@@ -137,7 +153,7 @@ class Model:
                 self._join(own, own.joins + 1, self._some())
         self.check(own)
 
-    def _submit(self, own: Master) -> Ref:
+    def submit(self, own: Master) -> Ref:
         own.counter += 1
         ref = own.counter, own.name
         own.queue.add(ref)
@@ -183,15 +199,16 @@ class Model:
         if post.joins != own.joins and self.rules.forgets_posts:
             return
         own.newest[peer.name] = post
-        if own.name not in post.missing and peer.name not in own.missing and follows:
+        is_of_us = own.name not in post.missing and peer.name not in own.missing
+        if follows and is_of_us and (is_attack or self._follows(own, post)):
             self._leave_out(own, post.missing)
         own.counter = max(own.counter, post.counter)
         own.queue |= {ref for ref in post.queue if ref not in own.synced}
-        is_of_part = post.missing == own.missing or not self.rules.counts_last_of_part
-        if begins(own.synced, post.synced) and is_of_part:
+        if begins(own.synced, post.synced):
             own.last[peer.name] = max(post.counter, own.last.get(peer.name, 0))
         elif begins(post.synced, own.synced) and post.missing == own.missing and catches_up:
-            self._add(own, post.synced[len(own.synced) :])  # a difference
+            end = len(own.synced) + 1 if self.is_slow else len(post.synced)
+            self._add(own, post.synced[len(own.synced) : end])  # a difference
             own.counter = max(own.counter, own.synced[-1][0])
 
     def _end_round(self, own: Master, *, is_full: bool = False) -> None:
@@ -237,20 +254,33 @@ class Model:
 
     # ---- while links stand still
 
-    def calm(self, up: Graph) -> None:
-        """Let these links stand still: all masters that reach each other hear each other. Raises StoodStill."""
-        reached = {name: self._reached(name, up) for name in self.masters}
-        for _ in range(SETTLES):
+    def calm(self, up: Graph, away: str = "") -> None:
+        """Let these links stand still: all masters that reach each other hear each other. Raises StoodStill.
+
+        `away`: a master that is dead meanwhile.
+        """
+        up = frozenset(link for link in up if away not in link)
+        reached = {name: self._reached(name, up) for name in self.masters if name != away}
+        settles = SETTLES
+        if self.is_slow:
+            settles = 10 * SETTLES + 10 * max(len(own.synced) for own in self.masters.values())
+        for _ in range(settles):
             self._calm_round(reached, up)
-        fresh = {name: self._submit(own) for name, own in self.masters.items()}
-        for _ in range(SETTLES):
+        fresh = {name: self.submit(self.masters[name]) for name in reached}
+        joins = [own.joins for own in self.masters.values()]
+        for _ in range(settles):
             self._calm_round(reached, up)
-        for name, own in self.masters.items():
-            part = [peer for peer in reached[name] if self.masters[peer].missing == own.missing]
+        if joins != [own.joins for own in self.masters.values()]:
+            raise StoodStill("they join again and again")
+        for name, peers in reached.items():
+            own = self.masters[name]
+            part = [peer for peer in peers if self.masters[peer].missing == own.missing]
             if fresh[name] not in own.synced or any(self.masters[peer].synced != own.synced for peer in part):
-                raise StoodStill(f"{name}, which reaches {reached[name]}, leaves {sorted(own.missing)} out")
+                raise StoodStill(f"{name}, which reaches {peers}, leaves {sorted(own.missing)} out")
+            if self.joins and any(ref[1] == name for ref in own.queue):
+                raise StoodStill(f"{name} does not add its own transactions: {own.queue}")
             apart = {other.name for other in self.masters.values() if other.synced != own.synced}
-            if self.joins and len(reached[name]) == len(self.masters) and own.missing != apart:
+            if self.joins and len(peers) == len(self.masters) and own.missing != apart:
                 raise StoodStill(f"{name} leaves {sorted(own.missing)} out, and contradicts {sorted(apart)}")
 
     def _reached(self, name: str, up: Graph) -> list[str]:
@@ -260,20 +290,24 @@ class Model:
         return sorted(reached)
 
     def _calm_round(self, reached: dict[str, list[str]], up: Graph) -> None:
-        for name, own in self.masters.items():
-            own.post(self._suspects(own, reached[name]))
-        for name, own in self.masters.items():
-            others = [self.masters[peer] for peer in reached[name] if peer != name]
+        for name, peers in reached.items():
+            self.masters[name].post(self._suspects(self.masters[name], peers))
+        for name, peers in reached.items():
+            own = self.masters[name]
+            others = [self.masters[peer] for peer in peers if peer != name]
             for peer in others:
+                if self.is_slow and self.chance.random() < 0.4:
+                    continue  # its POST comes later
                 is_linked = frozenset({name, peer.name}) in up
                 catches_up = is_linked or self.rules.passes_differences
+                catches_up = catches_up and not (self.is_slow and self.chance.random() < 0.8)
                 self._take(own, peer, peer.posts[-1], follows=True, catches_up=catches_up, is_attack=False)
             self._acquire(own, others)
             if self.joins:
                 self._leave_out(own, self._contradict(own))
             if self.joins and len(own.newest) == len(others) == len(self.masters) - 1:
                 self._join_those_alike(own)
-            suspects = self._suspects(own, reached[name])
+            suspects = self._suspects(own, peers)
             part = [peer.name for peer in self.masters.values() if peer.name not in {name, *suspects}]
             if all(peer in own.newest and own.newest[peer].suspects == suspects for peer in part):
                 self._leave_out(own, suspects)
@@ -281,20 +315,34 @@ class Model:
             self.check(own)
 
     def _contradict(self, own: Master) -> set[str]:
-        queues = {name: post.synced for name, post in own.newest.items()}
-        return {
+        own.apart |= {
             name
-            for name, queue in queues.items()
-            if not begins(own.synced, queue) and not begins(queue, own.synced)
+            for name, post in own.newest.items()
+            if not begins(own.synced, post.synced) and not begins(post.synced, own.synced)
         }
+        return own.apart
 
     def _join_those_alike(self, own: Master) -> None:
         """With the strategy `none`, when all masters are heard again."""
         leavers = {peer for peer, post in own.newest.items() if own.name in post.missing}
         apart = self._contradict(own)
-        alike = {*own.missing, *leavers} - apart
-        if alike and all(begins(own.synced, own.newest[peer].synced) for peer in alike):
+        posts = [own.newest[peer] for peer in {*own.missing, *leavers} - apart]
+        if self.rules.follows_one:
+            posts = [post for post in posts if own.name not in post.missing or apart <= post.missing]
+        if posts and all(begins(own.synced, post.synced) for post in posts):
             self._join(own, own.joins + 1, apart)
+
+    def _follows(self, own: Master, post: Said) -> bool:
+        """Whether to leave out whom the poster leaves out. Of two branches, all take that of the smallest name."""
+        if not self.joins or not self.rules.follows_one:
+            return True
+        known = {(name, gone) for name, theirs in own.newest.items() for gone in theirs.apart}
+        known |= {(gone, name) for name, gone in known}
+        pairs = [
+            pair for pair in known if pair[0] not in post.missing and pair[1] in post.missing - own.missing
+        ]
+        sides, others = ({pair[at] for pair in pairs} for at in (0, 1))
+        return not pairs or (sides.isdisjoint(own.missing) and min(sides) < min(others))
 
     def _suspects(self, own: Master, reached: list[str]) -> frozenset[str]:
         """As after a long time without progress."""

@@ -26,16 +26,26 @@ CORRECT = Rules()
 
 
 def walked(seed: int, rules: Rules = CORRECT, *, joins: bool = False) -> Model:
-    """Three attacks, and a network behind each that stands still; not all masters reach each other. With `joins`, all
-    do in the end."""
+    """Three attacks, and a network behind each that stands still; not all masters reach each other."""
     chance = random.Random(seed)
     model = Model(chance, chance.choice((3, 4, 5)), rules, joins=joins)
     for _ in range(3):
         for _ in range(chance.choice((20, 80, 200))):
             model.turn()
         model.calm(in_parts(chance, tuple(model.masters)))
-    if joins:
-        model.calm(frozenset(map(frozenset, combinations(model.masters, 2))))
+    return model
+
+
+def joined(seed: int, rules: Rules = CORRECT) -> Model:
+    """Networks in which one master is dead and others are apart; at last all masters reach each other."""
+    chance = random.Random(seed)
+    model = Model(chance, chance.choice((3, 4, 5)), rules, joins=True, is_slow=True)
+    names = (*model.masters,)
+    for _ in range(2):
+        model.calm(in_parts(chance, names), away=chance.choice(names))
+        for own in chance.choices([*model.masters.values()], k=chance.randint(0, 3)):
+            model.submit(own)
+    model.calm(frozenset(map(frozenset, combinations(names, 2))))
     return model
 
 
@@ -63,6 +73,21 @@ def test_every_master_goes_on_whatever_an_attacker_has_left(joins: bool) -> None
 def test_every_master_goes_on_whatever_many_attackers_have_left(joins: bool) -> None:
     """The same, for as many as a night has time for."""
     walks(range(150, 3_150), joins=joins)
+
+
+def test_masters_that_are_back_join_all_that_do_not_contradict_them() -> None:
+    """If it failed, they would stay apart, join without end, or keep a transaction that a client was promised."""
+    masters = [own for seed in range(25) for own in joined(seed).masters.values()]
+    assert sum(own.joins for own in masters) > 50 and sum(bool(own.apart) for own in masters) > 30
+    with pytest.raises(StoodStill, match="own transactions"):
+        [joined(seed, Rules(adds_late=False)) for seed in range(25)]
+
+
+@pytest.mark.nightly
+def test_masters_that_are_back_ever_join_all_that_do_not_contradict_them() -> None:
+    """The same, for as many as a night has time for."""
+    for seed in range(40, 1_040):
+        joined(seed)
 
 
 @pytest.mark.parametrize(

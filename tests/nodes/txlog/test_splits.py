@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import permutations
 from typing import Any
 
 import pytest
@@ -85,12 +86,15 @@ def _together(driver: Driver) -> None:
     """All masters go on, with those whose queues do not contradict their own."""
     driver.pass_ms(3_000)
     before = {*driver.made}
+    joins = [host.node.journal.joins for host in driver.hosts.values()]
     submit(driver, *driver.hosts)
     driver.pass_ms(2_000)
     fresh = {ref.origin: number for number, ref in driver.made.items() if number not in before}
     journals = {name: host.node.journal for name, host in driver.hosts.items()}
+    assert [own.joins for own in journals.values()] == joins
     for name, own in journals.items():
         status = driver.hosts[name].node.status()
+        assert not any(ref.origin == name for ref in own.queue), status
         assert fresh[name] in ids(driver, name) and not own.waiting(), status
         assert own.executed == len(own.synced), status
         alike = {other for other, theirs in journals.items() if theirs.synced == own.synced}
@@ -600,3 +604,39 @@ def test_the_seeded_bug_of_the_lag_is_seen() -> None:
     before = {name: len(done) for name, done in driver.executed.items()}
     split(driver)
     assert {name: len(done) for name, done in driver.executed.items()} != before
+
+
+@pytest.mark.parametrize("pace_ms", [20, 60, 110])
+def test_without_a_strategy_a_master_that_two_branches_begin_with_follows_one(pace_ms: int) -> None:
+    """If it failed, both branches would count it and leave it out in turn, and join without end; nobody would add."""
+    driver = met("none", masters=FIVE[:3], own={"n1": {"busy_ns": pace_ms * MILLISECOND}})
+    driver.cut = {*permutations(FIVE[:3], 2)}
+    submit(driver, "n2", "n3")
+    driver.pass_ms(2_500)
+    driver.separate()
+    healed(driver)
+    journals = [host.node.journal for host in driver.hosts.values()]
+    assert [journal.joins for journal in journals] == [1] * 3
+    assert {*journals[0].missing} in ({"n2"}, {"n3"})
+
+
+@pytest.mark.parametrize("forks", [True, False])
+def test_without_a_strategy_a_late_transaction_of_a_master_that_is_back_is_added(forks: bool) -> None:
+    """If it failed, what a client was told is accepted would wait for a recovery that never comes."""
+    driver = met("none", masters=FIVE[:3])
+    driver.cut = {*permutations(FIVE[:3], 2)} if forks else {("n1", "n2"), ("n1", "n3")}
+    if not forks:
+        driver.separate("n1")
+    submit(driver, "n2", "n3", "n2", "n3")
+    driver.pass_ms(SPLIT_MS + 800)
+    before = {*driver.made}
+    driver.submit("n1")
+    (late,) = driver.made.keys() - before
+    driver.separate()
+    _pass_until(driver, lambda: bool(driver.hosts["n1"].node.journal.joins))
+    if not forks:
+        driver.separate("n3")
+    driver.pass_ms(3_000)
+    assert late in ids(driver, "n1") and late in ids(driver, "n2")
+    driver.separate()
+    healed(driver)
