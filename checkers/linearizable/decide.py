@@ -4,7 +4,7 @@
 |---|---|
 | a register's reads and writes, every value written once | `zones`: linear |
 | a set's; a queue's or a stack's, every element put in once | `monitors`: n log n |
-| a counter's, if a read fits no sum, or one order is met | `counters` |
+| a counter's, if a read or a step between two fits no sum, or one order is met | `counters` |
 | a text's or a list's, reads show in which state each append took place | `appends`, and those of a register |
 | any of a queue or a stack, if an order is met soon | `depth_first` |
 | few, or the compiled search is not loaded yet | `search`, for as many steps as loading would take |

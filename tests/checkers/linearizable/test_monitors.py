@@ -353,19 +353,26 @@ def test_a_dequeue_without_an_answer_may_have_taken_what_a_later_one_returns() -
     assert search.search(DrainedQueue(), calls, Limits()).failing == calls.index(second)
 
 
-def counted(chance: random.Random, count: int, largest: int, unanswered: float) -> list[Call]:
+def counted(
+    chance: random.Random,
+    count: int,
+    amounts: tuple[int, int],
+    unanswered: float,
+    wrong: float = 0.1,
+    length: float = 15,
+) -> list[Call]:
     """Calls on a true counter, but for one read in some."""
-    spans = [(begun := chance.uniform(0, 15), begun + chance.uniform(0.1, 6)) for _ in range(count)]
+    spans = [(begun := chance.uniform(0, length), begun + chance.uniform(0.1, 6)) for _ in range(count)]
     total, actions = 0, {}
     for _, place in sorted((chance.uniform(*span), place) for place, span in enumerate(spans)):
         is_answered = chance.random() >= unanswered
         if chance.random() < 0.6:
-            amount = chance.randint(-largest, largest)
+            amount = chance.randint(*amounts)
             total += amount if is_answered or chance.random() < 0.5 else 0
             actions[place] = Action("update", "add", (amount,)), is_answered
         elif is_answered:
-            wrong = chance.choice((-1, 1, 2)) if chance.random() < 0.1 else 0
-            actions[place] = Action("observe", "read", (total + wrong,)), True
+            more = chance.choice((-1, 1, 2)) if chance.random() < wrong else 0
+            actions[place] = Action("observe", "read", (total + more,)), True
     moments = sorted(
         (moment, place, ends) for place, span in enumerate(spans) for ends, moment in enumerate(span)
     )
@@ -377,17 +384,26 @@ def counted(chance: random.Random, count: int, largest: int, unanswered: float) 
     return sorted(calls, key=lambda call: call.invoke)
 
 
-@pytest.mark.parametrize("largest", [9, 999])
-def test_counters_are_decided_as_the_search_decides_them(largest: int) -> None:
+@pytest.mark.parametrize("amounts", [(-9, 9), (-999, 999), (0, 3), (1, 999)])
+def test_counters_are_decided_as_the_search_decides_them(amounts: tuple[int, int]) -> None:
     """If this fails, a lost addition passes, or an unanswered one that took effect is taken for wrong."""
-    chance, model, seen = random.Random(largest), MODELS["counter"](), Counter[str]()
+    chance, model, seen = random.Random(f"{amounts}"), MODELS["counter"](), Counter[str]()
     for _ in range(800):
-        calls = counted(chance, chance.randint(0, 9), largest, chance.choice((0, 0.3)))
+        calls = counted(chance, chance.randint(0, 9), amounts, chance.choice((0, 0.3)))
         found, plain = monitors.decide(model, calls), search.search(model, calls, Limits())
         seen[found.result if found else f"left to the search: {plain.result}"] += 1
         assert found is None or (found.result, found.failing) == (plain.result, plain.failing), calls
         assert found is None or found.order is None or replays(model, calls, list(found.order)), calls
     assert seen["yes"] > 400 and seen["no"] > 40, seen
+
+
+@pytest.mark.parametrize(("wrong", "result"), [(0, "yes"), (0.02, "no")])
+def test_large_sums_of_many_clients_are_decided(wrong: float, result: str) -> None:
+    """If this fails, some twenty additions beside each read are two million configurations."""
+    for seed in range(3):
+        calls = counted(random.Random(seed), 300, (0, 2**31), 0.02, wrong, length=50)
+        found = monitors.decide(MODELS["counter"](), calls)
+        assert found is not None and found.result == result, seed
 
 
 @pytest.mark.parametrize(("wrong", "result"), [(0, "yes"), (1, "no")])
