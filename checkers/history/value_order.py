@@ -10,7 +10,8 @@ that took effect did so at one moment, which lies
   have written that value; and that moment lies before its own.
 
 A value surely came before another if every possible moment of it lies before every possible one of the other. It is
-never a guess. A check finds the operations that break it in these arrays, and the other operations of its witness.
+never a guess. A write without a possible moment, as of a compare-and-set that saw a value from the future, proves
+nothing. A check finds the operations that break it in these arrays, and the other operations of its witness.
 """
 
 from __future__ import annotations
@@ -98,6 +99,9 @@ class ValueOrders:
         only = writers.only(len(keys))
         writers.see(only[read], columns.complete[reads])
         replaced = writers.follow(sets + len(codes), old, only)
+        is_impossible = writers.latest < writers.earliest
+        writers.happened[is_impossible] = False
+        replaced[writers.value[is_impossible]] = -1
         earliest, latest = numpy.full(len(keys), NEVER), numpy.full(len(keys), -1)
         numpy.minimum.at(earliest, writers.value, writers.earliest)
         numpy.maximum.at(latest, writers.value, writers.latest)

@@ -52,6 +52,7 @@ class ValueOrder:
         for read in confirmed_reads:
             order._seen(read)
         order._follow_replacements()
+        order._pass_over_the_impossible()
         order._sort_overwrites()
         order._sort_writers()
         return order
@@ -131,6 +132,14 @@ class ValueOrder:
             if not changed:
                 return
 
+    def _pass_over_the_impossible(self) -> None:
+        """What has no possible moment proves nothing."""
+        for value, writers in self.writers.items():
+            for writer in writers:
+                if writer.latest < writer.earliest:
+                    writer.happened = False
+                    self.replaced.pop(value, None)
+
     def _links(self) -> list[tuple[Writer, Writer]]:
         """(writer of old, the compare-and-set), wherever both are surely known."""
         links: list[tuple[Writer, Writer]] = []
@@ -154,7 +163,7 @@ class ValueOrder:
             (writer.earliest, writer.operation.complete_ns or 0)
             for writers in self.writers.values()
             for writer in writers
-            if writer.operation is not None and writer.operation.type == "ok"
+            if writer.operation is not None and writer.operation.type == "ok" and writer.happened
         )
         soonest = NEVER
         for position in range(len(entries) - 1, -1, -1):
