@@ -5,6 +5,8 @@
 | write, or txn | [["w", key, value]]: every key is written once |
 | read, or txn | ok: [["r", key, value or null], …], several keys at one moment |
 
+A key of the operation names the store that its keys are in, if there are several.
+
 Under snapshot isolation (and everything stronger) the moments of two reads are one before the other. Since keys are
 written once, a later read shows all that an earlier one showed. If each read lacks a value that the other shows, they
 have no order: rule long-fork. Parallel snapshot isolation allows it. No model allows a value of a key that no client
@@ -21,7 +23,7 @@ from itertools import pairwise
 from typing import Any
 
 from checkers.domain.proof import is_judged, nowhere, shown, verdict, witness
-from checkers.history.history import History
+from checkers.history.history import History, by_key
 from checkers.history.operation import Operation
 from checkers.history.values import Value, identity
 from checkers.verdict import Verdict, Witness
@@ -36,19 +38,29 @@ WRITES = frozenset({"w", "write"})
 
 def check(history: History) -> Verdict:
     """Whether the reads of every group of keys have an order. `details`: reads, groups, keys_skipped."""
-    operations = history.select(f=("read", "write", "txn"))
-    twice = _written_twice(operations)
+    groups: list[list[tuple[Operation, Seen]]] = []
+    skipped: set[str] = set()
+    witnesses: list[Witness] = []
+    for operations in by_key(history.select(f=("read", "write", "txn"))).values():
+        twice = _written_twice(operations)
+        skipped |= twice
+        groups += _groups(operations, twice)
+        witnesses += _from_nowhere(operations)
+    witnesses += [fork for reads in groups for fork in _forks(reads)]
+    count = sum(map(len, groups))
+    details = {"reads": count, "groups": len(groups), "keys_skipped": sorted(skipped)[:50]}
+    valid = f"{count} reads of {len(groups)} groups of keys have one order"
+    return verdict(NAME, MODEL, witnesses, details, judged=count, valid=valid)
+
+
+def _groups(operations: Iterable[Operation], twice: set[str]) -> Iterable[list[tuple[Operation, Seen]]]:
+    """The reads of the same keys together, with the values that they show."""
     groups: dict[tuple[str, ...], list[tuple[Operation, Seen]]] = {}
     for operation in operations:
         values = _values_in(operation, twice)
         if len(values) > 1:
             groups.setdefault(tuple(sorted(values)), []).append((operation, values))
-    witnesses = list(_from_nowhere(operations))
-    witnesses += [fork for reads in groups.values() for fork in _forks(reads)]
-    reads = sum(map(len, groups.values()))
-    details = {"reads": reads, "groups": len(groups), "keys_skipped": sorted(twice)[:50]}
-    valid = f"{reads} reads of {len(groups)} groups of keys have one order"
-    return verdict(NAME, MODEL, witnesses, details, judged=reads, valid=valid)
+    return groups.values()
 
 
 def _micro(operation: Operation) -> Iterator[tuple[str, str, Any]]:
