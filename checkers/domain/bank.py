@@ -16,17 +16,19 @@ bank's register or append form can). Reads of mode "dirty" are skipped.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from checkers.domain.proof import active, is_judged, shown, verdict, while_active, witness
 from checkers.history.errors import ModelError
 from checkers.history.history import History, by_key
 from checkers.history.operation import Operation
-from checkers.history.values import Number, exact, in_json, value_words
+from checkers.history.values import Number, exact, identity, in_json, value_words
 from checkers.verdict import Verdict, Witness
 
 NAME = "bank"
 MODEL = "the total never changes, no balance is negative"
+
+Balances = list[tuple[str, Number | None]]
 
 
 def check(history: History, *, total: int | None = None, negative_allowed: bool | None = None) -> Verdict:
@@ -68,24 +70,26 @@ def check(history: History, *, total: int | None = None, negative_allowed: bool 
     return verdict(NAME, MODEL, witnesses, details, judged=count, valid=valid)
 
 
-def _balances(read: Operation) -> Mapping[str, Number | None]:
+def _balances(read: Operation) -> Balances:
+    """Each account, as a sentence names it, and its balance: account 1 is another one than "1"."""
     value = read.value
-    if isinstance(value, list) and all(isinstance(row, list) and len(row) == 2 for row in value):
-        value = {str(account): balance for account, balance in value}
-    amounts = {} if not isinstance(value, dict) else {name: exact(balance) for name, balance in value.items()}
-    if not isinstance(value, dict) or any(
-        amounts[name] is None and value[name] is not None for name in value
+    rows = list(value.items()) if isinstance(value, dict) else value
+    if (
+        not isinstance(rows, list)
+        or not all(isinstance(row, list | tuple) and len(row) == 2 for row in rows)
+        or any(balance is not None and exact(balance) is None for _, balance in rows)
+        or len({identity(account) for account, _ in rows}) < len(rows)
     ):
         raise ModelError(
             expected="balances {account: number or null, …}",
             came=value_words(value, 60),
             index=read.invoke_index,
         )
-    return amounts
+    return [(value_words(account), exact(balance)) for account, balance in rows]
 
 
-def _total(balances: Mapping[str, Number | None]) -> Number:
-    return sum(balance for balance in balances.values() if balance is not None)
+def _total(balances: Balances) -> Number:
+    return sum(balance for _, balance in balances if balance is not None)
 
 
 def _usual(totals: list[tuple[Operation, Number]]) -> tuple[Number, Operation]:
@@ -99,7 +103,7 @@ def _usual(totals: list[tuple[Operation, Number]]) -> tuple[Number, Operation]:
 def _wrong(
     history: History,
     read: Operation,
-    balances: Mapping[str, Number | None],
+    balances: Balances,
     expected: Number,
     usual: Operation | None,
     negative_allowed: bool,
@@ -107,8 +111,8 @@ def _wrong(
     subject = f"the read by process {read.process}" + (f" at {read.node}" if read.node else "")
     sentences = while_active(history, read)
     total = _total(balances)
-    missing = sorted(account for account, balance in balances.items() if balance is None)
-    negative = {account: amount for account, amount in balances.items() if amount is not None and amount < 0}
+    missing = sorted(account for account, balance in balances if balance is None)
+    negative = [(account, amount) for account, amount in balances if amount is not None and amount < 0]
     if total != expected:
         others = [] if usual is None else [usual]
         source = "which most reads show" if others else "which there must be"
@@ -120,7 +124,7 @@ def _wrong(
         summary = f"{subject} showed no balance of account {missing[0]}"
         yield witness("balance-missing", summary, [read], key=read.key, node=read.node, explanation=sentences)
     if negative and not negative_allowed:
-        account, balance = next(iter(negative.items()))
+        account, balance = negative[0]
         summary = f"{subject} showed {shown(balance)} in account {account}"
         yield witness(
             "negative-balance", summary, [read], key=read.key, node=read.node, explanation=sentences
