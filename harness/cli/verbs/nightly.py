@@ -94,6 +94,10 @@ def command(
         return _compare(results, nights, as_json)
     if plan_file is None:
         raise click.UsageError("expected a PLAN, a TOML file (see plans/); or --compare NIGHT NIGHT")
+    if lists:
+        refuse_options(
+            "does not go with --list, which runs nothing", "as_json", "anew", "on_end", "engine", "publish"
+        )
     from dataclasses import replace
 
     from harness.campaigns import known, nightly, plan

@@ -44,6 +44,7 @@ def command(
     from harness.campaigns.hunt import Tried, hunt, hunted
     from harness.run.assemble import parts_of
     from harness.systems import system_of
+    from harness.workloads.workload import SHARES
 
     given["cluster"] = given.get("cluster") or "sim"
     if given.get("seed") is None and plan_file is None:
@@ -55,8 +56,10 @@ def command(
         raise click.UsageError(
             f"{plan_file} is drawn out: it is one run, not many; try: qsync run --plan {plan_file}"
         )
-    if plan_file is not None or given.get("workload"):  # else each seed draws its own
-        refuse_idle(plan, given)
+    draws_workloads = plan_file is None and not given.get("workload")
+    refuse_idle(
+        plan, {name: value for name, value in given.items() if not draws_workloads or name not in SHARES}
+    )
     asked = frozenset(name for name, value in given.items() if value not in (None, ()))
     asked |= {*fields_of_settings(given.get(SETTINGS) or (), type(plan.options), plan.system)}
     parts_of(hunted(plan, asked) if plan_file is None else plan)

@@ -186,6 +186,8 @@ def test_wrong_use_is_64(arguments: list[str], capsys: pytest.CaptureFixture[str
         ("run --cluster sim --base-port 4000", "--base-port: it is for --cluster local, got --cluster sim"),
         ("run --write-plan {}/plan.json --json", "--json does not go with --write-plan"),
         ("simulate --workload queue --roaming 0.5", "--roaming: the workload queue draws nothing by it"),
+        ("simulate --base-port 4000", "--base-port: it is for --cluster local, got --cluster sim"),
+        ("nightly plans/smoke.toml --list --json", "--json does not go with --list"),
         ("doctor --clean --fix", "--fix does not go with --clean"),
         ("doctor --fix --json", "--json does not go with --fix"),
         ("doctor --inventory {}", "--inventory is for --clean"),
