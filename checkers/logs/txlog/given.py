@@ -142,9 +142,11 @@ class Given:
 
     @cached_property
     def lacks(self) -> Mapping[str, Array]:
-        """By master, and by id: it is not in the synchronised queue behind all records."""
+        """By master with a whole log, and by id: it is not in the synchronised queue behind all records."""
         lacks: dict[str, Array] = {}
         for master, log in self.by_master.items():
+            if log.damage:
+                continue
             synced = synchronised(self.columns, log)
             lacks[master] = numpy.ones(len(self.columns.names), dtype=numpy.bool_)
             lacks[master][self.columns.id[synced]] = False

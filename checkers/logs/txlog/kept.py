@@ -113,7 +113,7 @@ def _as_brought(given: Given, gone: Array, brought: list[tuple[str, int]]) -> li
 
 
 def _lost(given: Given) -> Iterator[Breach]:
-    if given.history.settled is not True or not given.by_master:
+    if given.history.settled is not True or not given.lacks:
         return
     lost = numpy.any([*given.lacks.values()], axis=0) & (given.made.ref >= 0)
     price = UNREPAIRED if given.strategy == "none" and given.has_split else ""

@@ -106,7 +106,7 @@ class Bases:
 
 
 def bases_of(columns: Columns) -> Bases:
-    """The queues of the posters of all rounds, as their own records say."""
+    """The queues of the posters of all rounds, as their own records say; those of a damaged log say nothing."""
     logs = columns.logs
     lengths_of = {master: _lengths(columns, log) for master, log in logs.items()}
     epochs = numpy.unique(numpy.concatenate([[0], *(log.over[:, 0] for log in logs.values())]))
@@ -125,6 +125,8 @@ def bases_of(columns: Columns) -> Bases:
         counters[master] = numpy.full((len(rounds), len(columns.peers)), -1, dtype=numpy.int64)
         for poster, theirs in of_log.items():
             number = columns.peer[poster]
+            if logs[poster].damage:
+                continue
             if not (columns.flags[:, number] & 1).any() or not (columns.flags[groups, number] & 1).any():
                 continue
             at = numpy.empty(len(rounds), dtype=numpy.int64)

@@ -63,6 +63,13 @@ def test_a_master_that_is_added_counts_from_its_record_on() -> None:
     assert rules(logs(*after, *before), late=("n2",)) == {"master-not-counted"}
 
 
+def test_a_damaged_log_says_no_counter() -> None:
+    """If it failed, a poster of which the log cannot be read would have had the counter 0."""
+    damaged = logs(made(1, "n1-1"), heard("n2", 5, 5), added(0, 5, ["n2"], [], A))
+    damaged["n2"][1] = ["nonsense"]
+    assert verdicts(damaged)["counters"].result == "unknown"
+
+
 def test_a_poster_counts_as_long_as_it_has_the_base() -> None:
     """n1 has heard nothing of it in its own records: the POST had a base that n1 came to later."""
     fine = logs(made(1, "n1-1"), heard("n2", 5, None), added(0, 5, ["n2"], [], A))

@@ -58,6 +58,13 @@ def test_what_one_master_lacks_in_the_end_is_lost_unless_more_may_come() -> None
     assert (said.result, "quiet" in said.summary) == ("unknown", True)
 
 
+def test_what_a_damaged_log_does_not_say_is_not_lost() -> None:
+    """If it failed, one bad byte in a log would be an anomaly of the store."""
+    damaged = logs(of_n2=[heard("n1", 1, 1, A), ["nonsense"]])
+    said = verdicts(damaged, QUIET)["kept"]
+    assert (said.result, "cannot be read" in said.summary) == ("unknown", True)
+
+
 def test_a_side_of_a_split_keeps_its_transactions_to_itself_with_the_strategy_none() -> None:
     alone = [made(1, "n1-1"), heard("n2", 1, 1), added(0, 1, [], ["n2"], A)]
     split = logs(*alone, of_n2=[heard("n1", 1, 1, A), ["split", ["n1"], None]])

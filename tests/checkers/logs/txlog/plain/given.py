@@ -98,7 +98,7 @@ class Given:
     @cached_property
     def bases(self) -> Mapping[str, Mapping[tuple[int, int], Base]]:
         """Master → epoch and length of its synchronised queue → how long it had that."""
-        return {master: bases(log) for master, log in self.logs.items()}
+        return {master: bases(log) for master, log in self.logs.items() if not log.damage}
 
     @cached_property
     def clocks(self) -> Mapping[str, Clock]:

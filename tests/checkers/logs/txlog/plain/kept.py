@@ -92,7 +92,11 @@ def _lost(given: Given, final: Mapping[str, Replay]) -> Iterator[Breach]:
     if given.history.settled is not True:
         return
     for name, made in given.made.items():
-        lacking = [master for master, replay in final.items() if name not in replay.place]
+        lacking = [
+            master
+            for master, replay in final.items()
+            if name not in replay.place and not given.logs[master].damage
+        ]
         if lacking:
             yield Breach(
                 rule="lost",
