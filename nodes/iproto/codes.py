@@ -72,6 +72,7 @@ class Code(IntEnum):
     INSTANCE_UUID_MISMATCH = 66, "Instance UUID mismatch: expected %s, got %s"
     MISSING_REQUEST_FIELD = 69, "Missing mandatory field '%s' in request"
     ITERATOR_TYPE = 72, "Unknown iterator type '%s'"
+    REPLICA_MAX = 73, "Replica count limit reached: %d"
     NO_CONNECTION = 77, "Connection is not established"
     TIMEOUT = 78, "Timeout exceeded"
     CANT_UPDATE_PRIMARY_KEY = (

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import count
 from uuid import UUID
 
 from nodes.iproto.codes import Code
@@ -112,7 +113,11 @@ class Hosting:
             if self._commits.limbo.is_in_rollback:
                 self._refuse(guest, Code.SYNC_ROLLBACK)
                 return
-            self._register(uuid, now)
+            number = self._free_id()
+            if number > REPLICAS_MAX:
+                self._refuse(guest, Code.REPLICA_MAX, Code.REPLICA_MAX.text(number))
+                return
+            self._register(number, uuid, now)
         self._out.append(Log("info", "a replica joins", {"uuid": uuid}))
 
     def lost(self, link: int) -> None:
@@ -138,10 +143,14 @@ class Hosting:
     def _is_being_registered(self, uuid: str) -> bool:
         return any(fields[1] == uuid for fields in self._schema.by_id[CLUSTER].scan(dirty=True))
 
-    def _register(self, uuid: str, now: Instant) -> None:
+    def _free_id(self) -> int:
+        """The least id that no member has, and no row. Above `REPLICAS_MAX` if all are taken."""
         space = self._schema.by_id[CLUSTER]
         taken = {fields[0] for fields in space.scan(dirty=True)} | set(self._journal.promised)
-        number = next(number for number in range(1, REPLICAS_MAX + 1) if number not in taken)
+        return next(number for number in count(1) if number not in taken)
+
+    def _register(self, number: int, uuid: str, now: Instant) -> None:
+        space = self._schema.by_id[CLUSTER]
         fields = (number, uuid)
         draft = Draft(Type.INSERT.value, {Key.SPACE_ID.value: CLUSTER, Key.TUPLE.value: fields})
         self._commits.submit((Change(space, space.key_of(fields), fields),), (draft,), None, now)

@@ -90,7 +90,7 @@ def _write(
             _set(evaluation, space, key, (*elements, value), True)
         case "take", []:
             _take(evaluation, number, space, key)
-        case "add", [int(amount), *least]:
+        case "add", [int(amount), *least] if type(amount) is int:
             return _add(evaluation, number, space, key, amount, _least(number, least))
         case _:
             raise _malformed(number, (verb, *rest))
@@ -151,7 +151,7 @@ def _add(
     evaluation: Evaluation, number: int, space: Space, key: Hashable, amount: int, least: int | None
 ) -> bool:
     before = _second(evaluation, space, key, 0)
-    if not isinstance(before, int):
+    if type(before) is not int:
         raise Rejected(Code.ILLEGAL_PARAMS, f"statement {number}: {before!r} is no whole number"[:200])
     total = before + amount
     if least is not None and total < least:

@@ -30,7 +30,7 @@ from nodes.qsync.keys import Rejected, Tuple
 OPERATIONS_MAX = 4000
 _INT32 = 1 << 31
 _ARGUMENTS = dict.fromkeys("=!+-&|^#", 3) | {":": 5}
-_TOKEN = re.compile(r"""\[(\d+)\]|\[(?:"([^"]*)"|'([^']*)')\]|\.?([^\W\d]\w*)""")
+_TOKEN = re.compile(r"""\[(\d{1,9})\]|\[(?:"([^"]*)"|'([^']*)')\]|\.?([^\W\d]\w*)""")
 
 
 @dataclass(frozen=True, slots=True)

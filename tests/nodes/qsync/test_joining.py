@@ -8,6 +8,7 @@ import pytest
 
 from nodes.iproto.messages import Answer, Refusal
 from nodes.qsync.configuration import CLEANUP_DELAY_NS, Configuration, Identity
+from nodes.qsync.joining import REPLICAS_MAX
 from nodes.world.network import MILLISECOND
 from tests.nodes.qsync.conversation import UUID, configuration
 from tests.nodes.qsync.virtual_cluster import NAMES, Asked, VirtualCluster, memory
@@ -274,3 +275,15 @@ def test_a_node_that_lost_its_disk_comes_back_under_a_new_identity() -> None:
         conf.as_registered({1: UUID.format(1), 2: UUID.format(2), 3: UUID.format(3), 4: UUID.format(7)}).me.id
         == 4
     )
+
+
+def test_a_cluster_with_all_ids_takes_no_more_members() -> None:
+    """If it failed, the node that is asked would end, and every one that is asked after it."""
+    cluster = cluster_with(1, joiner(40))
+    for number in range(4, REPLICAS_MAX + 1):
+        written(cluster, *[(number, f"{UUID[:-3]}{50 + number}")], space="_cluster")  # type: ignore[list-item]
+    cluster.machine(JOINER).start()
+    cluster.run(500)
+    assert not cluster.crashes
+    assert not cluster.node(JOINER).has_data
+    assert any("refused with 73" in applier.last_error for applier in cluster.node(JOINER).appliers.values())

@@ -127,3 +127,17 @@ def test_a_scan_of_a_view_shows_what_it_is_a_view_of() -> None:
 def test_a_statement_that_is_no_statement_writes_nothing() -> None:
     """If it failed, one malformed request would end the node."""
     assert not writes([[["x"], "s", 1], [], 5, [None]])
+
+
+def test_a_truth_is_no_number_to_add() -> None:
+    """If it failed, true would count as 1, as it does nowhere else."""
+    with pytest.raises(Rejected, match="statement 0"):
+        evaluated(space(("a", 1)), ["add", "s", "a", True])
+    with pytest.raises(Rejected, match="True is no whole number"):
+        evaluated(space(("a", True)), ["add", "s", "a", 1])
+
+
+def test_a_path_with_a_long_number_leads_nowhere() -> None:
+    """If it failed, the node would end by a request of a client."""
+    with pytest.raises(Rejected, match="invalid JSON in position 1"):
+        evaluated(space(("a", [1])), ["update", "s", "a", [["=", f"[{'1' * 5000}]", 2]]])
