@@ -63,8 +63,11 @@ _WORDS: Mapping[str, tuple[Value, ...]] = {
     MVCC: (True, False),
     SYNCHRONOUS_PROMOTE: (True, False),
 }
-_WHOLE: Mapping[str, tuple[str, int]] = {QUORUM: ("nodes", 31), LOG_QUEUE: ("bytes", 10**15)}
-"""Option whose value is a whole number → of what, and the greatest one."""
+_WHOLE: Mapping[str, tuple[str, int]] = {
+    QUORUM: ("a number of nodes", 31),
+    LOG_QUEUE: ("a number of bytes", 10**15),
+}
+"""Option whose value is a whole number → what is expected, and the greatest value."""
 
 
 def parsed(given: Iterable[str], nodes: Iterable[str]) -> dict[str, dict[str, Value]]:
@@ -89,13 +92,14 @@ def _value(name: str, text: str, words: str) -> Value:
                 f"{words!r}: expected one of {', '.join(map(_written, _WORDS[name]))}, got {text!r}"
             )
         return value
-    unit, most = _WHOLE.get(name, ("seconds", 86_400))
+    kind, most = _WHOLE.get(name, ("seconds above 0", 86_400))
     try:
         number = int(text) if name in _WHOLE else float(text)
     except ValueError:
         number = 0
     if not 0 < number <= most:
-        raise ValueError(f"{words!r}: expected {unit} above 0, at most {most}, got {text!r}")
+        up_to = f" up to {most}" if number > most else ""
+        raise ValueError(f"{words!r}: expected {kind}{up_to}, got {text!r}")
     return number
 
 

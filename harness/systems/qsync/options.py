@@ -8,6 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import Meta
 
+from harness.errors import WrongUse
 from harness.faults.membership import quorum_of
 from harness.faults.node_options import Decisive, Value
 from harness.plan.expectations import MIXED, MOSTLY_CONFIRMED, Expectations
@@ -47,6 +48,7 @@ from nodes.kernel import quorum as quorums
 from nodes.qsync.configuration import Protocol
 
 Formula = Annotated[str, Meta(min_length=1, max_length=200)]
+LEAST_S = 0.001
 NEVER_S = 3600
 """The default seconds between two snapshots: hardly any node lives so long here."""
 LONG_RUN_S = 600
@@ -241,6 +243,15 @@ def said_of(plan: Plan) -> QsyncOptions:
     """The options of a plan for qsync or Tarantool."""
     assert isinstance(plan.options, QsyncOptions), plan.system
     return plan.options
+
+
+def must_be_times(plan: Plan) -> None:
+    """WrongUse if a node is to count time below a millisecond: then it does nothing but that."""
+    settings = settings_of(plan)
+    for option in (SYNCHRO_TIMEOUT, BEAT, ELECTION_TIMEOUT, CHECKPOINTS):
+        least_s = min(settings.all_of(option))
+        if least_s < LEAST_S:
+            raise WrongUse(f"{option}: expected at least {LEAST_S} seconds, got {least_s:g}")
 
 
 def settings_of(plan: Plan) -> Settings:

@@ -56,6 +56,7 @@ from harness.systems.qsync.options import (
     VARIED_READS,
     QsyncOptions,
     is_2_6,
+    must_be_times,
     protocol_of,
     quorum_follows,
     said_of,
@@ -156,6 +157,7 @@ class Qsync(System):
             known = ", ".join((*READ_MODES, *READ_MIXES, USUAL_READS, VARIED_READS))
             raise WrongUse(f"unknown read mode {plan.read_mode!r}; try one of: {known}")
         must_serve_reads(plan)
+        must_be_times(plan)
         start = said_of(plan).start
         if start is not None and plan.cluster != "sim":
             raise WrongUse(f"--start is for --cluster sim, got --cluster {plan.cluster}")

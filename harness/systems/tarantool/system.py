@@ -44,7 +44,7 @@ from harness.systems.qsync.calls import CALLS, CallClient
 from harness.systems.qsync.configurations import DEFAULT
 from harness.systems.qsync.logs import Xlogs
 from harness.systems.qsync.operator import ClearQueueOperator, asked, take_over
-from harness.systems.qsync.options import USUAL_READS, VARIED_READS, said_of, settings_of
+from harness.systems.qsync.options import USUAL_READS, VARIED_READS, must_be_times, said_of, settings_of
 from harness.systems.qsync.promises import must_serve_reads, without_majority, without_versions
 from harness.systems.qsync.status import QsyncReports
 from harness.systems.qsync.system import FIRST_SPACE_ID, NOTES, identity
@@ -145,6 +145,7 @@ class Tarantool(System):
                 f"Tarantool has no read mode {plan.read_mode!r} in configuration {letter}; try: --read dirty"
             )
         must_serve_reads(plan)
+        must_be_times(plan)
         if plan.submits:
             raise WrongUse(
                 "real Tarantool is asked to answer when a write is confirmed, without commit wait modes; "

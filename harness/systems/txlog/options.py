@@ -37,9 +37,9 @@ class TxLogOptions(Options, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         int, Meta(ge=0, le=6, description="So many of the last masters are added by the fault add-node.")
     ] = 0
     busy_ms: Annotated[
-        float, Meta(gt=0, le=60_000, description="Time between rounds while transactions wait.")
+        float, Meta(ge=0.01, le=60_000, description="Time between rounds while transactions wait.")
     ] = 5.0
-    idle_ms: Annotated[float, Meta(gt=0, le=60_000, description="The same while none does.")] = 100.0
+    idle_ms: Annotated[float, Meta(ge=0.01, le=60_000, description="The same while none does.")] = 100.0
     workers_per_master: Annotated[
         int, Meta(ge=1, le=16, description="Workers of each master; all execute every transaction.")
     ] = 2

@@ -163,6 +163,26 @@ def test_each_node_has_its_size_of_the_queue_and_its_snapshots() -> None:
         parts_of(planned(configuration="A", queue_max_size="10"))
 
 
+@pytest.mark.parametrize(
+    ("fields", "told"),
+    [
+        ({"replication_timeout_s": 1e-12}, "replication_timeout: expected at least 0.001 seconds, got 1e-12"),
+        ({"synchro_timeout_s": 1e-12}, "replication_synchro_timeout: expected at least 0.001 seconds"),
+        ({"checkpoint_interval_s": 1e-4}, "checkpoint_interval: expected at least 0.001 seconds, got 0.0001"),
+        (
+            {"node_options": ("n2:election_timeout=1e-12",)},
+            "election_timeout: expected at least 0.001 seconds",
+        ),
+    ],
+)
+def test_times_that_no_node_can_count_are_refused(fields: dict[str, object], told: str) -> None:
+    """If it failed, a run would end in a traceback, or its nodes would do nothing but send heartbeats."""
+    with pytest.raises(WrongUse, match=told):
+        parts_of(planned(**fields))
+    with pytest.raises(ValueError, match=r"0\.01"):
+        planned(system="txlog", busy_ms=1e-9)
+
+
 @pytest.mark.usefixtures("a_tarantool")
 @pytest.mark.parametrize("system", ["qsync", "tarantool"])
 def test_without_versions_nobody_is_asked_for_linearizable_reads(system: str) -> None:

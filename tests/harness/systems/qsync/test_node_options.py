@@ -17,9 +17,10 @@ def test_bytes_may_be_as_many_as_the_default() -> None:
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        ("n1:wal_queue_max_size=0", "expected bytes above 0, at most 1000000000000000, got '0'"),
-        ("n1:election_timeout=86401", "expected seconds above 0, at most 86400, got '86401'"),
-        ("n1:replication_synchro_quorum=1.5", "expected nodes above 0, at most 31, got '1.5'"),
+        ("n1:wal_queue_max_size=0", "expected a number of bytes, got '0'"),
+        ("n1:wal_queue_max_size=9999999999999999", "expected a number of bytes up to 1000000000000000, got"),
+        ("n1:election_timeout=86401", "expected seconds above 0 up to 86400, got '86401'"),
+        ("n1:replication_synchro_quorum=1.5", "expected a number of nodes, got '1.5'"),
     ],
 )
 def test_a_number_out_of_its_range_is_refused_with_the_range(words: str, told: str) -> None:
