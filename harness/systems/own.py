@@ -49,7 +49,7 @@ from harness.systems.qsync.calls import CALLS
 from harness.systems.qsync.promises import PROMISES
 from harness.systems.status import Statuses
 from harness.systems.system import System
-from nodes.host.systems import system_of as hosted_by
+from nodes.host.systems import NoSystem, system_of as hosted_by
 from nodes.kernel.node import Node
 from nodes.kernel.outbox import Durability
 
@@ -195,7 +195,10 @@ class OwnStore(System):
         return {name: self.maker(data) for name, data in self.configurations(plan, spaces).items()}
 
     def maker(self, configuration: bytes) -> Callable[[], Node]:
-        make = hosted_by(self.hosted, {})
+        try:
+            make = hosted_by(self.hosted, {})
+        except NoSystem as error:
+            raise WrongUse(str(error)) from error
         return lambda: make(configuration).node
 
     def durability(self, plan: Plan) -> Durability:

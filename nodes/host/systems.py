@@ -80,8 +80,8 @@ def system_of(name: str, systems: Mapping[str, System]) -> System:
     try:
         code = of_file(module) if module.endswith(".py") else importlib.import_module(module)
         system: System = getattr(code, function)
-    except (ImportError, AttributeError, OSError, TypeError, ValueError) as error:
-        raise NoSystem(f"the system {name} cannot be hosted: {error}") from error
+    except Exception as error:  # the code is somebody else's: it may raise anything
+        raise NoSystem(f"the system {name} cannot be hosted: {type(error).__name__}: {error}") from error
     return system
 
 
@@ -91,6 +91,11 @@ def of_file(path: str) -> ModuleType:
         return sys.modules[name]
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None and spec.loader is not None, path
-    module = sys.modules[name] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]
+        raise
     return module

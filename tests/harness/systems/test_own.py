@@ -248,3 +248,13 @@ def test_members_change_where_a_leader_can_be_asked_to(
     connected: Any = None
     client = Library(lambda host, port, timeout_s: connected, spoken)
     assert ("members" in OwnStore("", leader=leader, client=client).abilities) is can
+
+
+def test_a_node_that_cannot_be_hosted_is_a_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """If it failed, a slip in the name of a file would read "the harness itself broke"."""
+    store = tmp_path / "mystore.py"
+    store.write_text(
+        "from harness.systems.own import OwnStore\nSYSTEM = OwnStore(summary='mine', hosted='nowhere.py:f')\n"
+    )
+    assert main(["run", "--system", str(store), "--cluster", "sim", "--results", str(tmp_path)]) == 64
+    assert "the system nowhere.py:f cannot be hosted" in capsys.readouterr().err

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from nodes.host.options import WrongUse, parse
@@ -22,3 +24,13 @@ def test_a_system_that_cannot_be_imported_is_one_sentence(system: str) -> None:
     """If it failed, a slip in a plan would end the node with a traceback."""
     with pytest.raises(NoSystem, match="cannot be hosted"):
         system_of(system, SYSTEMS)
+
+
+@pytest.mark.parametrize("code", ["def f(:", "nobody.knows()"])
+def test_a_file_that_cannot_be_run_is_one_sentence_each_time(code: str, tmp_path: Path) -> None:
+    """If it failed, a slip in a store of one's own would end the run with a traceback, or host half a module."""
+    file = tmp_path / "store.py"
+    file.write_text(code)
+    for _ in range(2):
+        with pytest.raises(NoSystem, match="store.py:f cannot be hosted: (Syntax|Name)Error"):
+            system_of(f"{file}:f", SYSTEMS)
