@@ -49,7 +49,8 @@ from harness.systems.qsync.calls import CALLS
 from harness.systems.qsync.promises import PROMISES
 from harness.systems.status import Statuses
 from harness.systems.system import System
-from nodes.host.systems import NoSystem, system_of as hosted_by
+from nodes.host.systems import NoSystem
+from nodes.host.systems import system_of as hosted_by
 from nodes.kernel.node import Node
 from nodes.kernel.outbox import Durability
 

@@ -250,7 +250,9 @@ def test_members_change_where_a_leader_can_be_asked_to(
     assert ("members" in OwnStore("", leader=leader, client=client).abilities) is can
 
 
-def test_a_node_that_cannot_be_hosted_is_a_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_node_that_cannot_be_hosted_is_a_sentence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """If it failed, a slip in the name of a file would read "the harness itself broke"."""
     store = tmp_path / "mystore.py"
     store.write_text(

@@ -32,5 +32,5 @@ def test_a_file_that_cannot_be_run_is_one_sentence_each_time(code: str, tmp_path
     file = tmp_path / "store.py"
     file.write_text(code)
     for _ in range(2):
-        with pytest.raises(NoSystem, match="store.py:f cannot be hosted: (Syntax|Name)Error"):
+        with pytest.raises(NoSystem, match=r"store\.py:f cannot be hosted: (Syntax|Name)Error"):
             system_of(f"{file}:f", SYSTEMS)
