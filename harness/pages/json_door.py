@@ -29,12 +29,10 @@ def as_mappings(value: object) -> tuple[Json, ...]:
 
 
 def as_whole(value: object) -> int | None:
-    """A whole number, or None. True and False do not count as numbers."""
-    if isinstance(value, bool):
+    """A whole number that fits into 62 bits, or None. True and False do not count as numbers."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
-    if isinstance(value, int):
-        return value
-    return int(value) if isinstance(value, float) and abs(value) < 1e18 else None
+    return int(value) if abs(value) < 1 << 62 else None
 
 
 def as_time_ns(value: object) -> int | None:

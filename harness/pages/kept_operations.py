@@ -76,7 +76,7 @@ def _thinned(rows: Rows, room: int) -> Rows:
 
 
 def _named(columns: RunColumns, named: Collection[int]) -> NDArray[numpy.bool_]:
-    events = numpy.array(sorted(index for index in named if abs(index) < 2**62), dtype=numpy.int64)
+    events = numpy.array(sorted(named), dtype=numpy.int64)
     return numpy.isin(columns.index, events) | numpy.isin(columns.complete, events[events >= 0])
 
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from harness.pages import node_states
 from harness.pages.fault_bands import FaultBand
 from harness.pages.material import Load, Material
-from harness.pages.run_columns import INFO, OK, OUTCOMES, parts
+from harness.pages.run_columns import INFO, OK, OUTCOMES, parts, slices_of
 from harness.pages.svg import Scale, duration, element, joined
 from harness.pages.time_lanes import GUTTER, RIGHT, TimeLanes, level
 
@@ -133,7 +133,7 @@ def _points(start_ns: Whole, latency_ns: Whole, scale: Scale, y: _LogScale, word
 def _quantiles(start_ns: Whole, latency_ns: Whole, scale: Scale, y: _LogScale) -> Markup:
     slice_of = numpy.empty(len(start_ns), dtype=numpy.int16)
     for rows in parts(len(start_ns)):
-        slice_of[rows] = numpy.minimum((start_ns[rows] * SLICES) // max(scale.end_ns, 1), SLICES - 1)
+        slice_of[rows] = slices_of(start_ns[rows], scale.end_ns, SLICES)
     heights: dict[float, list[float]] = {share: [] for share in (0.5, 0.95, 0.99, 1.0)}
     slices = numpy.unique(slice_of).tolist()
     for time_slice in slices:
@@ -160,7 +160,8 @@ def _area(xs: Sequence[float], below: Sequence[float], above: Sequence[float]) -
 
 
 def _rate(load: Load, scale: Scale, top: float) -> tuple[Markup, int]:
-    bin_ns = next((ms for ms in BINS_MS if scale.end_ns / (ms * 1e6) <= BINS_DRAWN), BINS_MS[-1]) * 1_000_000
+    hours = BINS_MS[-1] * math.ceil(scale.end_ns / (BINS_DRAWN * BINS_MS[-1] * 1e6))
+    bin_ns = next((ms for ms in BINS_MS if scale.end_ns / (ms * 1e6) <= BINS_DRAWN), hours) * 1_000_000
     title = element("text", "per second", class_="panel-title", x=0, y=top - 9)
     if not len(load):
         return joined([title, _empty(top + RATE_HEIGHT / 2)]), bin_ns

@@ -136,6 +136,10 @@ def read(folder: Path, verdict: Json | None = None, history: History | None = No
     stored = _stored(path) if history is None else history
     if stored is None or not gathering.take_columns(stored):
         _gather(path, gathering, notes)
+    if gathering.out_of_time:
+        notes.append(
+            f"{path.name}: {gathering.out_of_time:,} lines are not shown: expected times since the run's beginning."
+        )
     material = gathering.material(folder, plan, verdict)
     material.notes = notes
     return material
@@ -281,6 +285,8 @@ class _Gathering:
         """The monitor's events of a stored record, in place of those in `events`."""
         self.last_ns = 0
         self.lines = 0
+        self.out_of_time = 0
+        """Lines that are left out, because their times are no times of a run."""
 
     def take_columns(self, history: History) -> bool:
         """Take a history that was read as columns. False if it was not, or if its lines must be read one by one."""
@@ -312,6 +318,7 @@ class _Gathering:
     def take(self, event: Event, at: int) -> None:
         """`at`: the place of its line in the file, in bytes."""
         if as_time_ns(event.time_ns) is None:
+            self.out_of_time += 1
             return
         self.lines += 1
         self.last_ns = max(self.last_ns, event.time_ns)

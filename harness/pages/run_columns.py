@@ -74,6 +74,12 @@ def parts(rows: int) -> Iterator[slice]:
     return (slice(first, min(first + AT_ONCE, rows)) for first in range(0, rows, AT_ONCE))
 
 
+def slices_of(times_ns: NDArray[numpy.int64], end_ns: int, slices: int) -> NDArray[numpy.int64]:
+    """The number of the slice in which each time lies, if the time up to `end_ns` is cut into so many."""
+    part = times_ns / max(end_ns, 1)  # a product of whole numbers would leave 64 bits after a month
+    return numpy.minimum((part * slices).astype(numpy.int64), slices - 1)
+
+
 def of_completion(columns: Columns, places: NDArray[numpy.int64]) -> NDArray[numpy.int64]:
     """These operations in the order of completion; those without an end come last."""
     return places[numpy.argsort(_ends(columns)[places], kind="stable")]

@@ -149,9 +149,9 @@ def moment(time_ns: float) -> str:
 
 def duration(span_ns: float) -> str:
     """A length of time, to three digits or so: 340 µs, 1.2 ms, 2.31 s, 3 min 20 s."""
-    if span_ns < 1e6:
+    if span_ns < 999.5e3:
         return f"{span_ns / 1e3:.0f} µs"
-    if span_ns < 1e9:
+    if span_ns < 999.5e6:
         return f"{span_ns / 1e6:.3g} ms"
     if span_ns < 100e9:
         return f"{span_ns / 1e9:.3g} s"

@@ -24,7 +24,7 @@ from harness.pages.material import Material, witness_indexes
 from harness.pages.node_states import story_of
 from harness.pages.packing import Coded, Whole, differences, packed, with_sign_last
 from harness.pages.process_rows import process_rows
-from harness.pages.run_columns import OUTCOMES, RunColumns, operations_at, parts
+from harness.pages.run_columns import OUTCOMES, RunColumns, operations_at, parts, slices_of
 
 ROOM = 100_000
 """How many operations the page has one by one, at most."""
@@ -201,7 +201,7 @@ def _density(columns: RunColumns, lane: NDArray[numpy.int32], lanes: int, end_ns
     kinds = len(OUTCOMES)
     counts = numpy.zeros(lanes * kinds * slices, dtype=numpy.int64)
     for rows in parts(len(columns)):
-        slice_of = numpy.minimum(columns.start_ns[rows] * slices // max(end_ns, 1), slices - 1)
+        slice_of = slices_of(columns.start_ns[rows], end_ns, slices)
         kind = lane[rows].astype(numpy.int64) * kinds + columns.outcome[rows]
         counts += numpy.bincount(kind * slices + slice_of, minlength=len(counts))
     return counts

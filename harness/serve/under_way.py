@@ -11,10 +11,10 @@ import msgspec
 
 from checkers.history import segments
 from checkers.history.errors import NOT_JSON
+from checkers.history.faults import ENDS_PROCESSES
 
 PORTION_BYTES = 8 << 20
 """The most that one look reads, so that no page waits for a record of gigabytes."""
-DEAD = frozenset({"kill", "terminate", "power", "damage", "oom"})
 
 
 class _Event(msgspec.Struct, gc=False):
@@ -124,7 +124,7 @@ class UnderWay:
         return [(name, self._condition(name, does.get(name, "")), self._role(name)) for name in names]
 
     def _condition(self, node: str, does: str) -> str:
-        if does in DEAD:
+        if does in ENDS_PROCESSES:
             return "down"
         if does == "pause":
             return "paused"

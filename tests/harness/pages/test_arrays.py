@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.pages.covered import _within
-from harness.pages.load_chart import POINTS_DRAWN, _latency
+from harness.pages.load_chart import BINS_DRAWN, POINTS_DRAWN, _latency, _rate
 from harness.pages.material import Load, _load
-from harness.pages.run_columns import Gathered
+from harness.pages.run_columns import Gathered, slices_of
 from harness.pages.svg import Scale
 from harness.pages.tables import _longest_gap
 from tests.harness.pages.test_whole_timeline import operation
@@ -80,3 +80,18 @@ def test_points_stand_in_the_order_of_completion() -> None:
     drawn = str(_latency(load([(10, 2_000), (30, 3_000)]), Scale(0, 100, 0, 100, True), 0)[0])
     path = drawn[drawn.index('d="M30.0') :]
     assert "M10.0" in path.partition("/>")[0]
+
+
+@given(st.integers(0, 10**18), st.integers(1, 4096))
+def test_a_time_lies_in_a_slice_of_a_record_however_long(time_ns: int, slices: int) -> None:
+    """If it failed, a record of a month or of a year would end without a page."""
+    times_ns = numpy.array([0, time_ns, 10**18], dtype=numpy.int64)
+    first, between, last = slices_of(times_ns, 10**18, slices).tolist()
+    assert first == 0 and last == slices - 1
+    assert abs(between - time_ns * slices / 10**18) <= 1
+
+
+def test_the_rate_of_years_is_as_small_as_that_of_an_hour() -> None:
+    """If it failed, a record with odd times would give a page of hundreds of megabytes."""
+    markup, bin_ns = _rate(load([(0, 1), (10**18, 0)]), Scale(0, 10**18, 0, 100), 0)
+    assert markup.count('class="catch"') <= BINS_DRAWN + 1 and bin_ns > 10**15

@@ -177,6 +177,12 @@ def test_durations_are_short_and_have_units() -> None:
         "3 min 20 s",
         "3 h 0 min",
     ]
+    assert [duration(ns) for ns in (999_499, 999_500, 999_499_999, 999_600_000)] == [
+        "999 µs",
+        "1 ms",
+        "999 ms",
+        "1 s",
+    ]
 
 
 def operation(process: int, start_ns: int, end_ns: int | None, type_: EventType = "ok") -> Operation:

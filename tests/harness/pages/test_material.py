@@ -16,7 +16,7 @@ from harness.results import RunFolder
 from harness.run.assemble import parts_of
 from harness.run.execute import execute
 from harness.run.finish import finish
-from tests.harness.pages.run_folders import build
+from tests.harness.pages.run_folders import build, write_history
 from tests.harness.runs import small
 
 BUG = small(seed=1, bugs=("confirm-early",), faults=("isolate-owner",), time_limit_s=6.0, rate=60.0)
@@ -81,3 +81,16 @@ def test_a_torn_large_record_is_shown_up_to_its_tear(tmp_path: Path, monkeypatch
     assert any("torn" in note for note in expected.notes)
     monkeypatch.setattr(jsonl, "LARGE", 0)
     assert told(material.read(folder)) == told(expected)
+
+
+def test_a_record_with_times_of_day_says_that_they_are_not_shown(tmp_path: Path) -> None:
+    """If it failed, the page of a log that counts from 1970 would say that nothing was recorded."""
+    day = 1_764_464_500_000_000_000
+    events = [
+        {"index": place, "time_ns": day + place, "type": kind, "process": 1, "f": "write", "value": 1}
+        for place, kind in enumerate(("invoke", "ok"))
+    ]
+    write_history(tmp_path, events)
+    assert "2 lines are not shown: expected times since the run's beginning" in " ".join(
+        material.read(tmp_path).notes
+    )

@@ -35,6 +35,14 @@ def test_memory_and_disk_are_on_the_page(tmp_path: Path) -> None:
     assert "Memory and disk" in html(tmp_path)
 
 
+def test_a_number_that_no_machine_has_is_none(tmp_path: Path) -> None:
+    """Broken, a damaged line ends the page with a traceback."""
+    value = {"n1": {"memory_bytes": 10**400, "disk_bytes": 2.0**62}}
+    base = {"index": 0, "time_ns": SECOND, "type": "info", "process": "harness", "f": "used"}
+    table = used(read(tmp_path, [{**base, "value": value}]))
+    assert table is not None and [(row.most, row.disk) for row in table.rows] == [("–", "–")]
+
+
 class Measured(FakeCluster):
     async def used(self) -> Mapping[str, Mapping[str, int]]:
         return {"n1": {"memory_bytes": 7}}
