@@ -26,7 +26,9 @@ NODES_MAX = 31
 DEFAULT_FORMULA = "N / 2 + 1"
 LINEARIZABLE_FORMULA = "N - Q + 1"
 
-_TOKEN = re.compile(r"\s*(?:(0[xX][0-9a-fA-F]+|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)|(math\.\w+|\w+)|(.))")
+_TOKEN = re.compile(
+    r"\s*(?:(0[xX][0-9a-fA-F]+|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)|(math\.\w+|\w+)|(.))", re.ASCII
+)
 _DEPTH_MAX = 50
 
 _FUNCTIONS: Mapping[str, tuple[int, int, Callable[..., float]]] = {
@@ -144,14 +146,10 @@ class _Parser:
             raise self._wrong(f"'{token}' expected near '{near}'")
 
     def _sum(self) -> float:
-        self._depth += 1
-        if self._depth > _DEPTH_MAX:
-            raise self._wrong("chunk has too many syntax levels")
         value = self._product()
         while sign := self._next_is("+", "-"):
             term = self._product()
             value = value + term if sign == "+" else value - term
-        self._depth -= 1
         return value
 
     def _product(self) -> float:
@@ -162,10 +160,14 @@ class _Parser:
         return value
 
     def _unary(self) -> float:
+        self._depth += 1
+        if self._depth > _DEPTH_MAX:
+            raise self._wrong("chunk has too many syntax levels")
         negative = False
         while self._next_is("-"):
             negative = not negative
         value = self._power()
+        self._depth -= 1
         return -value if negative else value
 
     def _power(self) -> float:
@@ -185,7 +187,7 @@ class _Parser:
             return value
         if token in _FUNCTIONS:
             return self._call(token)
-        if token[0].isdigit() or token[0] == ".":
+        if token[0] in "0123456789.":
             return float(int(token, 16)) if token[:2] in ("0x", "0X") else float(token)
         raise self._wrong(f"unexpected symbol near '{token}'")
 

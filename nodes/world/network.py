@@ -160,7 +160,7 @@ class Network:
         self._links = 0
         self._cuts: dict[Pair, int] = {}
         self._shapings = Shapings()
-        self._holds: dict[tuple[str, str], int] = {}
+        self._holds: set[tuple[str, str]] = set()
         self._stops: list[Stop] = []
         self._refused: set[Pair] = set()
         self._chance: dict[Pair, random.Random] = {}
@@ -298,11 +298,11 @@ class Network:
 
     def hold(self, target: str, message_class: str) -> None:
         """Stop the next message of a class (its type's name) that would arrive at a node, and what is behind it."""
-        self._holds[target, message_class] = self._holds.get((target, message_class), 0) + 1
+        self._holds.add((target, message_class))
 
     def release(self, target: str, message_class: str) -> None:
         """Let held messages of the class go on."""
-        self._holds.pop((target, message_class), None)
+        self._holds.discard((target, message_class))
         for connection in list(self._connections.values()):
             for stream in (connection.there, connection.back):
                 if stream.target.name == target and stream.withheld_since_ns is None:

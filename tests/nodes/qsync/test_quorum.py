@@ -57,6 +57,8 @@ def test_formulas_are_lua_arithmetic(formula: str, nodes: int, quorum: int) -> N
         ("(N", "Failed to load (N: ')' expected near '<eof>'"),
         ("__import__('os')", "Failed to load __import__('os'): unexpected symbol near '__import__'"),
         ("math.random(3)", "Failed to load math.random(3): unexpected symbol near 'math.random'"),
+        ("٣", "Failed to load ٣: unexpected symbol near '٣'"),
+        ("N" + "^1" * 9_000, f"Failed to load N{'^1' * 9_000}: chunk has too many syntax levels"),
         ("math.fmod(N)", "Failed to load math.fmod(N): bad number of arguments to 'math.fmod'"),
         ("(" * 99 + "N" + ")" * 99, None),
     ],
