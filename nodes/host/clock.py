@@ -59,7 +59,7 @@ class Clock:
             with Path(self._file).open("rb") as file:
                 asked = json.load(file)
             offset_ns, drift_ppm = int(asked.get("wall_offset_ns", 0)), int(asked.get("drift_ppm", 0))
-        except (OSError, ValueError, TypeError, AttributeError):
+        except (OSError, ValueError, TypeError, AttributeError, OverflowError):
             return
         self._gained_ns, self._since_ns = self._gained(true_ns), true_ns
         self._stamp, self._wall_offset_ns = stamp, offset_ns

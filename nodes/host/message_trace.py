@@ -39,6 +39,7 @@ class MessageTrace:
 
 def _next_of(folder: Path) -> tuple[int, int]:
     """The number of the next life, which has no file in the folder, and its new file."""
-    life = 1 + max((int(file.stem.partition("-")[2]) for file in folder.glob("trace-*.jsonl")), default=0)
+    lives = (file.stem.removeprefix("trace-") for file in folder.glob("trace-*.jsonl"))
+    life = 1 + max((int(number) for number in lives if number.isdecimal()), default=0)
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC
     return life, os.open(folder / TRACE_FILE.format(life), flags, 0o644)

@@ -178,9 +178,10 @@ def _start(host: Host, hosted: Hosted, files: Mapping[str, bytes], options: Opti
 
 def _start_again(listen: Address) -> NoReturn:
     """Execute the same program anew, at the same address; connections end, files stay."""
-    program, *words = sys.orig_argv
-    words[words.index("--listen") + 1] = str(listen)
-    os.execv(sys.executable, [program, *words])
+    words = sys.orig_argv[:-2] if sys.orig_argv[-2] == "--listen" else sys.orig_argv
+    os.execv(
+        sys.executable, [*words, "--listen", str(listen)]
+    )  # of an option that is there twice the last counts
 
 
 def _one_line(error: BaseException) -> str:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from nodes.framed import GREETING, FramedCodec
 from nodes.host.host import EXIT_BROKEN
+from nodes.host.message_trace import MessageTrace
 from tests.nodes.host.hosts import PATIENCE_S, Process, eventually
 
 SYSTEM = "tests.nodes.kernel.traced_pings:pings"
@@ -142,3 +143,11 @@ def test_a_node_that_starts_again_has_a_new_life_at_the_same_address(
 
     assert eventually(answers)
     assert any(line["message"] == "starts again" for line in process.log())
+
+
+def test_a_file_that_no_host_wrote_is_no_life(tmp_path: Path) -> None:
+    """Broken, a copy of a record beside it keeps a node from starting."""
+    for name in ("trace-000003.jsonl", "trace-old.jsonl"):
+        (tmp_path / name).touch()
+    MessageTrace(str(tmp_path), "a", lambda message: None)
+    assert (tmp_path / "trace-000004.jsonl").exists()

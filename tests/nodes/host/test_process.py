@@ -11,6 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from nodes.host import process as host_process
+from nodes.host.links import Address
+from nodes.host.options import parse
 from nodes.kernel.node import RARE_TURN
 from tests import needs
 from tests.nodes.host.hosts import PATIENCE_S, ROOT, Process, StartHost, command_line, eventually, is_gone
@@ -207,3 +210,20 @@ def test_the_last_rare_turns_are_in_the_log(start_host: StartHost, how: str) -> 
 
 def rare_turns(process: Process) -> list[object]:
     return [line["row"] for line in process.log() if line["message"] == RARE_TURN]
+
+
+@pytest.mark.parametrize("listen", [["--listen", "127.0.0.1:0"], ["--listen=127.0.0.1:0"]])
+def test_a_life_that_is_over_begins_anew_at_the_same_port(
+    monkeypatch: pytest.MonkeyPatch, listen: list[str]
+) -> None:
+    """Broken, a node with the other spelling of an option ends with a traceback, or moves to another port."""
+    executed: list[list[str]] = []
+    monkeypatch.setattr(host_process.os, "execv", lambda program, words: executed.append(words))
+    rest = ["--config", "c", "--data", "d", "--system", "qsync"]
+    words = ["python", "-m", "nodes.host", *listen, *rest]
+    for _ in range(3):
+        monkeypatch.setattr(sys, "orig_argv", words)
+        host_process._start_again(Address("127.0.0.1", 7000))
+        words = executed[-1]
+        assert str(parse(words[3:], ("qsync",)).listen) == "127.0.0.1:7000"
+    assert executed[0] == executed[-1]
