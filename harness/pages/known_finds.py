@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from harness.errors import WrongUse
 from harness.pages.first_screen import run_value
 from harness.pages.json_door import as_mapping, as_mappings, as_text
 from harness.pages.material import Material
-from harness.systems import system_of
+from harness.systems import SYSTEMS
 from harness.systems.finds import Find, finds_of
 
 
@@ -35,11 +34,11 @@ def known_finds(material: Material) -> KnownFinds | None:
 
     None for an anomaly, too, because its reader needs the witness and not the abilities of checks.
     """
-    if material.verdict.get("outcome") == "anomaly":
+    name = run_value(material, "system")  # a history may name any file: it is not loaded for this
+    if material.verdict.get("outcome") == "anomaly" or name not in SYSTEMS:
         return None
-    name = run_value(material, "system")
-    measured = _reference(name) or name
-    finds = finds_of(measured) if measured else {}
+    measured = SYSTEMS[name].variety.reference or name
+    finds = finds_of(measured)
     if not finds:
         return None
     checks = [
@@ -58,14 +57,6 @@ def known_finds(material: Material) -> KnownFinds | None:
         sentence=_sentence(len(here), finds),
         note="" if measured == name else f"They are bugs of the reference node {measured}, not of {name}.",
     )
-
-
-def _reference(name: str) -> str:
-    """The system whose seeded bugs stand for those of a real one; "" if there is none, or `name` is unknown."""
-    try:
-        return system_of(name).variety.reference
-    except WrongUse:
-        return ""
 
 
 def _sentence(here: int, finds: Mapping[str, Find]) -> str:

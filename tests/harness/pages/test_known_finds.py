@@ -81,6 +81,14 @@ def test_nothing_is_known_of_other_systems(tmp_path: Path, system: str) -> None:
     assert known_finds(read(tmp_path, system, "linearizable")) is None
 
 
+def test_a_file_that_a_history_names_is_not_run(tmp_path: Path) -> None:
+    """If it failed, the page of somebody's history would run a file of this machine, and end with it."""
+    store = tmp_path / "store.py"
+    store.write_text("raise SystemExit(3)")
+    verdict = {"outcome": "valid", "run": {"system": str(store)}}
+    assert known_finds(material.read(tmp_path, verdict)) is None
+
+
 def test_half_of_the_finds_is_half(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """If it failed, two bugs found after 1 and 50 seeds would read as "half within 50", or a first measurement without
     finds would cost the page."""
