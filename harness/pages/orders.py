@@ -89,7 +89,7 @@ def orders_of_witnesses(material: Material) -> tuple[OrdersOfWitness, ...]:
         try:
             number = sum(len(earlier.orders) for earlier in views)
             view = _view(material, as_mapping(sighted.check.get("details")), sighted.witness, number)
-        except (ModelError, HistoryError, TypeError, ValueError, KeyError, RecursionError):
+        except (ModelError, HistoryError, AssertionError, TypeError, ValueError, LookupError, RecursionError):
             continue  # a verdict or a history that no checker of this version wrote
         if view is not None:
             views.append(view)

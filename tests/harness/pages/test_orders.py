@@ -97,3 +97,14 @@ def test_an_odd_verdict_has_no_orders(tmp_path: Path, changed: dict[str, Any]) -
     (folder / "verdict.json").write_text(json.dumps(document))
     assert orders_of_witnesses(material.read(folder)) == ()
     assert page.html(folder).endswith("</html>")
+
+
+def test_a_proof_that_begins_with_a_write_that_was_refused_has_no_orders(tmp_path: Path) -> None:
+    """If it failed, an odd verdict would cost the reader the whole page."""
+    folder = write_run(tmp_path / "run", [*STALE, (3, "write", 3, "fail", 7, 8)])
+    document = json.loads((folder / "verdict.json").read_text())
+    [check] = document["checks"]
+    check["details"]["proofs"][0]["after"] = 6
+    check["witnesses"][0]["events"].append(6)
+    (folder / "verdict.json").write_text(json.dumps(document))
+    assert orders_of_witnesses(material.read(folder)) == ()
