@@ -42,8 +42,8 @@ def is_known(step: Step) -> bool:
             return True
         case ["cas", str(), str() | int(), _, _]:
             return True
-        case ["add", str(), str() | int(), int(), None | int()]:
-            return True
+        case ["add", str(), str() | int(), int() as amount, None | int() as least]:
+            return not isinstance(amount, bool) and not isinstance(least, bool)
     return False
 
 
@@ -63,10 +63,10 @@ def evaluated(step: Step, old: Any) -> tuple[object, object] | Mismatch:
         case ["append", _, _, element]:
             return True, [*_elements(old), element]
         case ["take", *_]:
-            first, *rest = _elements(old) or [None]
-            return first, (rest if _elements(old) else old)
+            elements = _elements(old)
+            return (elements[0], elements[1:]) if elements else (None, old)
         case ["add", _, _, amount, least]:
-            if not isinstance(old, int | None):
+            if isinstance(old, bool) or not isinstance(old, int | None):
                 raise Impossible("illegal-parameters")
             total = (old or 0) + amount
             if not -LIMIT <= total < LIMIT:
@@ -76,4 +76,6 @@ def evaluated(step: Step, old: Any) -> tuple[object, object] | Mismatch:
 
 
 def _elements(value: object) -> list[object]:
-    return list(value) if isinstance(value, list) else []
+    if not isinstance(value, list | None):
+        raise Impossible("illegal-parameters")
+    return value or []

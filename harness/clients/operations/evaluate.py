@@ -65,26 +65,30 @@ def evaluate(
                 result = old is not None
                 now[place] = None
             case Cas(old=wanted, new=new):
-                if old != wanted:
+                if _differ(old, wanted):
                     return Mismatch(number, old, role)
                 now[place] = new
-            case Append(element=element):
-                now[place] = [*_elements(old), element]
-            case Take():
-                first, *rest = _elements(old) or [None]
-                result = first
-                now[place] = rest if _elements(old) else old
+            case Append() | Take():
+                if not isinstance(old, list | tuple | None):
+                    return Completion("fail", None, ILLEGAL, role)
+                elements = old or ()
+                if isinstance(step, Append):
+                    now[place] = [*elements, step.element]
+                else:
+                    result = elements[0] if elements else None
+                    now[place] = list(elements[1:]) if elements else old
             case Add(amount=amount, least=least):
                 total = 0 if old is None else old
-                if not isinstance(amount, int) or not isinstance(total, int):
+                if type(amount) is not int or type(total) is not int:
                     return Completion("fail", None, ILLEGAL, role)
                 result = total = total + amount
                 if least is not None and total < least:
                     return Mismatch(number, total - amount, role)
                 now[place] = total
         results.append(result)
-    return Evaluated(results, {place: value for place, value in now.items() if value != there[place]})
+    return Evaluated(results, {place: value for place, value in now.items() if _differ(value, there[place])})
 
 
-def _elements(value: object) -> list[object]:
-    return list(value) if isinstance(value, list | tuple) else []
+def _differ(one: object, other: object) -> bool:
+    """To Python 1, 1.0 and True are equal."""
+    return one != other or type(one) is not type(other)

@@ -67,9 +67,24 @@ def test_steps(concurrency: str, node: str) -> None:
         ([["write", "r", 1, 1]], {"suspend_ms": 3_600_000}),
         ([["write", "r", 1, 2**62], ["add", "r", 1, 2**62, None]], {}),
         ([["write", "r", 1, 1], ["write", "r", True, 2]], {}),
+        ([["write", "r", 1, 1], ["append", "r", 1, 2]], {}),
+        ([["write", "r", 1, 1], ["take", "r", 1]], {}),
+        ([["write", "r", 1, True], ["add", "r", 1, 1, None]], {}),
+        ([["add", "r", 1, True, None]], {}),
         ([["write", "r", 1, nested(99)]], {}),
     ],
-    ids=["no number", "nothing", "an hour", "a sum of 65 bits", "a key that equals a number", "a deep value"],
+    ids=[
+        "no number",
+        "nothing",
+        "an hour",
+        "a sum of 65 bits",
+        "a key that equals a number",
+        "an element beside a number",
+        "an element of a number",
+        "a sum with a truth",
+        "a truth in a sum",
+        "a deep value",
+    ],
 )
 def test_what_no_node_can_do_is_refused(steps: list[list[Any]], options: dict[str, Any]) -> None:
     """If it failed, a request would end a node, or a key would have two places."""
