@@ -28,7 +28,13 @@ def test_a_value_that_is_equal_to_python_alone_is_written() -> None:
 
 def test_lists_grow_at_the_end_and_are_taken_from_at_the_front() -> None:
     """If it failed, a queue would not be one."""
-    steps = [Append("s", "k", 1), Append("s", "k", 2), Take("s", "k"), Take("s", "k"), Take("s", "k")]
+    steps: list[Step] = [
+        Append("s", "k", 1),
+        Append("s", "k", 2),
+        Take("s", "k"),
+        Take("s", "k"),
+        Take("s", "k"),
+    ]
     outcome = evaluate(steps, {PLACE: None})
     assert isinstance(outcome, Evaluated)
     assert (list(outcome.results), outcome.changed) == ([True, True, 1, 2, None], {PLACE: []})

@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -218,12 +219,13 @@ def test_a_life_that_is_over_begins_anew_at_the_same_port(
 ) -> None:
     """Broken, a node with the other spelling of an option ends with a traceback, or moves to another port."""
     executed: list[list[str]] = []
-    monkeypatch.setattr(host_process.os, "execv", lambda program, words: executed.append(words))
+    monkeypatch.setattr(os, "execv", lambda program, words: executed.append(words))
     rest = ["--config", "c", "--data", "d", "--system", "qsync"]
     words = ["python", "-m", "nodes.host", *listen, *rest]
     for _ in range(3):
         monkeypatch.setattr(sys, "orig_argv", words)
-        host_process._start_again(Address("127.0.0.1", 7000))
+        start_again: Callable[[Address], object] = host_process._start_again
+        start_again(Address("127.0.0.1", 7000))
         words = executed[-1]
         assert str(parse(words[3:], ("qsync",)).listen) == "127.0.0.1:7000"
     assert executed[0] == executed[-1]
