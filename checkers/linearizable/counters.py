@@ -209,11 +209,8 @@ def _is_torn(calls: Sequence[Call], start: Any) -> bool:
     if not _only_grows(calls):
         return False
     adds, reads = _adds(calls), _line(calls)
-    state, begun, before = (
-        start,
-        float("-inf"),
-        float("-inf"),
-    )  # of the read before: nothing is over before the start
+    # Of the read before; nothing is over before the start.
+    state, begun, before = start, float("-inf"), float("-inf")
     asked, between = 0, list[int]()
     steps: list[tuple[list[Any], Any]] = []
     for read, returned in zip(reads, _deadlines(calls, reads), strict=True):
