@@ -36,6 +36,8 @@ class Store:
     step: Callable[[Store, str, Any], Any]
     crashes: float = 0.0
     lines: list[dict[str, Any]] = field(default_factory=list)
+    client: int = 0
+    """For whom the store works."""
 
     def runs(self, operations: int, clients: int, draw: Callable[[Random, int], tuple[str, Any]]) -> None:
         """Clients ask, the store works at some moment in between, clients are answered."""
@@ -51,6 +53,7 @@ class Store:
                 asked += 1
             elif process in running and not running[process][3]:
                 f, value, _, _ = running[process]
+                self.client = process
                 running[process][2:] = [self.step(self, f, value), True]
             elif process in running:
                 f, _, answer, _ = running.pop(process)
@@ -123,14 +126,16 @@ def _cas(store: Store, f: str, value: Any) -> Any:
 
 
 def _log(store: Store, f: str, value: Any) -> Any:
-    logs: dict[str, list[int]] = store.held
+    """A client polls what is behind the last entry that it was shown."""
+    logs: dict[str, list[int]] = store.held.setdefault("logs", {})
     if f == "send":
         _, key, sent = value[0]
         logs.setdefault(key, []).append(sent)
         return [["send", key, [len(logs[key]) - 1, sent]]]
     key = str(store.chance.randrange(5))
-    start = store.chance.randrange(max(1, len(logs.get(key, ()))))
-    shown = [[start + at, each] for at, each in enumerate(logs.get(key, ())[start:])]
+    log, place = logs.get(key, []), (store.client, key)
+    shown = [[at, log[at]] for at in range(store.held.get(place, 0), len(log))]
+    store.held[place] = len(log)
     return [["poll", {key: shown}]]
 
 
