@@ -27,7 +27,7 @@ docs/decisions/0049 says why.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from typing import Any
 
 from nodes.txlog.journal import Digest, Journal
@@ -55,6 +55,18 @@ from nodes.txlog.sometimes import (
 )
 
 RESEND_NS = 200_000_000
+
+
+def branch_is_followed(pairs: Set[tuple[str, str]], missing: Set[str]) -> bool:
+    """Whether a master follows a branch. `pairs`: a master of the branch, and one of the other that contradicts it;
+    `missing`: the masters that are left out already.
+
+    One that has left out masters of one branch alone goes on with the other. Else names decide.
+    """
+    sides, others = ({pair[at] for pair in pairs} for at in (0, 1))
+    if sides.isdisjoint(missing) != others.isdisjoint(missing):
+        return sides.isdisjoint(missing)
+    return others <= missing or (not sides <= missing and min(sides - missing) < min(others - missing))
 
 
 class Splits:
@@ -202,9 +214,7 @@ class Splits:
         pairs = {(name, gone) for name, theirs in newest.items() for gone in theirs.apart}
         pairs |= {(gone, name) for name, gone in pairs}
         pairs = {(side, gone) for side, gone in pairs if side not in post.missing and gone in post.missing}
-        pairs = {(side, gone) for side, gone in pairs if gone not in journal.missing}
-        sides, others = ({pair[at] for pair in pairs} for at in (0, 1))
-        return not pairs or (sides.isdisjoint(journal.missing) and min(sides) < min(others))
+        return branch_is_followed(pairs, {*journal.missing})
 
     def diverged(self, peer: str) -> None:
         """A peer's queue and the own one contradict each other; without a strategy they always will."""

@@ -16,6 +16,8 @@ import random
 from dataclasses import dataclass, field
 from itertools import combinations
 
+from nodes.txlog.splits import branch_is_followed
+
 Ref = tuple[int, str]
 """Timestamp and origin: nobody makes two with one timestamp."""
 
@@ -338,11 +340,8 @@ class Model:
             return True
         known = {(name, gone) for name, theirs in own.newest.items() for gone in theirs.apart}
         known |= {(gone, name) for name, gone in known}
-        pairs = [
-            pair for pair in known if pair[0] not in post.missing and pair[1] in post.missing - own.missing
-        ]
-        sides, others = ({pair[at] for pair in pairs} for at in (0, 1))
-        return not pairs or (sides.isdisjoint(own.missing) and min(sides) < min(others))
+        pairs = {pair for pair in known if pair[0] not in post.missing and pair[1] in post.missing}
+        return branch_is_followed(pairs, own.missing)
 
     def _suspects(self, own: Master, reached: list[str]) -> frozenset[str]:
         """As after a long time without progress."""

@@ -14,6 +14,7 @@ from nodes.txlog.configuration import MILLISECOND
 from nodes.txlog.recovery import winner_of
 from nodes.txlog.refs import Ref
 from nodes.txlog.sometimes import RESTORED, RESTORED_IN_SPLIT, SPLIT_GREW
+from nodes.txlog.splits import branch_is_followed
 from tests import examples
 from tests.nodes.txlog.driver import Driver, Violated
 
@@ -618,6 +619,28 @@ def test_without_a_strategy_a_master_that_two_branches_begin_with_follows_one(pa
     journals = [host.node.journal for host in driver.hosts.values()]
     assert [journal.joins for journal in journals] == [1] * 3
     assert {*journals[0].missing} in ({"n2"}, {"n3"})
+
+
+@pytest.mark.parametrize(
+    ("sides", "others", "missing", "follows"),
+    [
+        ("", "", "", True),
+        ("1", "2", "", True),
+        ("2", "1", "", False),
+        ("2", "1 5", "5", True),
+        ("1 5", "2", "5", False),
+        ("2 6", "1 5", "5 6", False),
+        ("1 5", "2 6", "5 6", True),
+        ("2 6", "5", "5 6", True),
+        ("6", "1 5", "5 6", False),
+    ],
+)
+def test_a_master_that_has_chosen_a_branch_stays_with_it(
+    sides: str, others: str, missing: str, follows: bool
+) -> None:
+    """If it failed, it would leave out a part of each branch, and wait for the rest of both."""
+    pairs = {(side, other) for side in sides.split() for other in others.split()}
+    assert branch_is_followed(pairs, {*missing.split()}) is follows
 
 
 @pytest.mark.parametrize("forks", [True, False])
