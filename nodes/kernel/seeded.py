@@ -56,5 +56,5 @@ class Bugs(Generic[Decisions]):
         return type("Decisions", (*(self._read(name).decides for name in names), self._correct), {})
 
     def decisions_with(self, names: Sequence[str]) -> Decisions:
-        """The decisions of a node with these bugs."""
-        return self._class_of(tuple(names))() if names else self._correct()
+        """The decisions of a node with these bugs, each once. Raises ValueError if one is unknown."""
+        return self._class_of(tuple(dict.fromkeys(names)))() if names else self._correct()

@@ -55,6 +55,7 @@ def test_a_bug_that_there_is_not_is_refused() -> None:
     with pytest.raises(ValueError, match="unknown bug 'no-such-bug'; known: committing-untracked, "):
         bugs.decisions_with(("no-such-bug",))
     assert type(bugs.decisions_with(())) is Decisions
+    assert type(bugs.decisions_with(bugs.NAMES[:1] * 2)) is type(bugs.decisions_with(bugs.NAMES[:1]))
     assert isinstance(bugs.decisions_with(bugs.NAMES), Decisions)
 
 
