@@ -9,13 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from nodes.iproto.messages import Key, Row, Type
-from nodes.iproto.packing import unpack_each
+from nodes.iproto.packing import pack, unpack_each
 from nodes.iproto.rows import Wanted, rows_of
 
 USERS_FROM = 512
 """The first id of a user space."""
 KNOWN_MAX = 8
-_FLOAT = b"\xcb"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +59,12 @@ class Recurring:
                 continue
             if not _is_system_insert(header, value):
                 break
-            at = payload.find(bytes([Key.TIMESTAMP.value]) + _FLOAT, begins, body_at)
-            if at >= 0:
-                mask[at + 2 : at + 10] = bytes(8)
+            match header:
+                case {Key.TIMESTAMP.value: float(timestamp)}:
+                    # The whole value: the key and the first byte of a float may stand in an lsn, too.
+                    at = payload.find(pack(Key.TIMESTAMP.value) + pack(timestamp), begins, body_at)
+                    if at >= 0:
+                        mask[at + 2 : at + 10] = bytes(8)
             length = begins = end
         number = int.from_bytes(mask[:length])
         masked = int.from_bytes(payload[:length]) & number

@@ -70,6 +70,13 @@ def test_what_is_known_is_not_unpacked_again(monkeypatch: pytest.MonkeyPatch) ->
         reads(block([*system[:-1], (280, (49, "y"))], [], [], 3.5, 4.5))
 
 
+def test_an_lsn_with_the_bytes_of_a_timestamp() -> None:
+    """Broken, the last byte of the lsn is taken for the time, and a later row has the lsn of an earlier one."""
+    reads = Recurring(wanted)
+    for lsn in (0x04CB00, 0x04CB01):
+        assert [row.lsn for row in reads(packed_insert((280, (1, "a")), lsn, 1.5))] == [lsn]
+
+
 @pytest.mark.parametrize("cut", [1, 20, 45])
 def test_what_is_cut_off_is_refused(cut: int) -> None:
     """Broken, a damaged block counts as a shorter one."""
