@@ -23,7 +23,7 @@ ProcessOf = Callable[[int], int | None]
 
 
 Bytes = tuple[int, str, bytes, int | None, int]
-"""Durable data, still to be read: when, where, the bytes of a log or snapshot, the client's link, written when.
+"""Durable data, still to be read: when, where, the bytes of a log or snapshot, the client's process, written when.
 
 A plain tuple, as there are thousands, and few of them are ever read.
 """
