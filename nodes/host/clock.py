@@ -2,7 +2,7 @@
 
 The file is JSON, `{"wall_offset_ns": N, "drift_ppm": N}`, and may be replaced (by rename) at any time; it is read
 again every 10 ms. The wall clock jumps with the offset; both clocks run `drift_ppm` parts per million too fast from
-then on. The time that the wall clock has gained is lost when the drift changes. The monotonic clock never goes back.
+then on. The time that the wall clock has gained is lost when the file changes. The monotonic clock never goes back.
 The machine's own clock is never changed.
 """
 
@@ -59,7 +59,7 @@ class Clock:
             with Path(self._file).open("rb") as file:
                 asked = json.load(file)
             offset_ns, drift_ppm = int(asked.get("wall_offset_ns", 0)), int(asked.get("drift_ppm", 0))
-        except (OSError, ValueError, TypeError, AttributeError, OverflowError):
+        except (OSError, ValueError, TypeError, AttributeError, OverflowError, RecursionError):
             return
         self._gained_ns, self._since_ns = self._gained(true_ns), true_ns
         self._stamp, self._wall_offset_ns = stamp, offset_ns
