@@ -78,11 +78,6 @@ class AppendFile:
         self._medium.sync(self._file)
         self._torn = False
 
-    def forget(self) -> None:
-        """The file is about to be removed."""
-        self._medium.forget(self._file)
-        self.close()
-
     def close(self) -> None:
         self._medium.close(self._file)
 
@@ -175,7 +170,7 @@ class Files:
         """Close the file of this name: no more records are written to it."""
         self._unsynced.pop(name, None)
         if file := self._open.pop(name, None):
-            file.forget()
+            file.close()
 
     def sync_later(self) -> list[str]:
         """Sync the unsynced files; returns a sentence for each file that could not be synced."""

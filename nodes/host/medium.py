@@ -33,6 +33,7 @@ AFFECTED = "felt.json"  # the name that nodes of older commits write, which a ha
 SYNCED = "synced.txt"
 LOOK_EVERY_S = 0.02
 _TELL_EVERY_NS = 20_000_000
+_DELAY_NS_END = 1 << 60  # Python cannot sleep much longer
 
 
 def sync_data(file: int) -> None:
@@ -46,7 +47,7 @@ def sync_data(file: int) -> None:
 
 
 class Medium:
-    """The calls of the operating system that a node's files need. All but `close` and `forget` raise OSError."""
+    """The calls of the operating system that a node's files need. All but `close` raise OSError."""
 
     def __init__(self, sync: Callable[[int], None] = sync_data) -> None:
         self._sync_data = sync
@@ -90,9 +91,6 @@ class Medium:
             os.unlink(aside, dir_fd=folder)
         os.link(name, aside, src_dir_fd=folder, dst_dir_fd=folder)
 
-    def forget(self, file: int) -> None:
-        """The file is about to be removed."""
-
     def close(self, file: int) -> None:
         os.close(file)
 
@@ -111,7 +109,6 @@ class FaultyMedium(Medium):
         self._folder.mkdir(parents=True, exist_ok=True)
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
         self._synced = os.open(self._folder / SYNCED, flags, 0o644)
-        self._known: set[int] = set()
         self._orders = Orders()
         self._stamp: tuple[int, int] | None = None
         self._delayed = self._failed = 0
@@ -128,7 +125,7 @@ class FaultyMedium(Medium):
             status = path.stat()
             stamp = (status.st_mtime_ns, status.st_ino)
             orders = None if stamp == self._stamp else _orders(json.loads(path.read_bytes()))
-        except (OSError, ValueError, TypeError, AttributeError):
+        except (OSError, ValueError, TypeError, AttributeError, RecursionError):
             return
         with self._telling:
             if orders is not None:
@@ -166,20 +163,14 @@ class FaultyMedium(Medium):
         raise OSError(code, os.strerror(code))
 
     def _note_new(self, file: int) -> None:
-        """Note that no byte of a new file is synced: it may have the inode of an old one."""
+        """Note that no byte of an empty file is synced: it may have the inode of an old one."""
         status = os.fstat(file)
-        if status.st_ino not in self._known:
-            self._known.add(status.st_ino)
-            if not status.st_size:
-                os.write(self._synced, b"%d 0\n" % status.st_ino)
+        if not status.st_size:
+            os.write(self._synced, b"%d 0\n" % status.st_ino)
 
     def _note(self, file: int) -> None:
         status = os.fstat(file)
         os.write(self._synced, b"%d %d\n" % (status.st_ino, status.st_size))
-
-    def forget(self, file: int) -> None:
-        """The file is about to be removed: a new file may get its inode."""
-        self._known.discard(os.fstat(file).st_ino)
 
     def _affected(self, orders: Orders, *, delayed: int = 0, failed: int = 0) -> None:
         """Count a call that these orders affected, unless different orders have come meanwhile."""
@@ -215,6 +206,8 @@ def _orders(document: dict[str, object]) -> Orders:
         sync_error=str(document.get("sync_error", "")),
     )
     for name in (orders.write_error, orders.sync_error):
-        if name and not hasattr(errno, name):
+        if name and name not in errno.errorcode.values():
             raise ValueError(f"no error is called {name}")
+    if not 0 <= orders.sync_delay_ns < _DELAY_NS_END:
+        raise ValueError(f"no sync takes {orders.sync_delay_ns} ns")
     return orders

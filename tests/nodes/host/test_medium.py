@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import queue
 import threading
 from pathlib import Path
@@ -90,10 +91,25 @@ def test_only_what_was_synced_is_noted(tmp_path: Path) -> None:
     assert bench.synced("log") == len("written")
 
 
+def test_nothing_of_an_emptied_file_is_synced(tmp_path: Path) -> None:
+    """Broken, a power loss would take nothing from a new file that has the inode of a removed or replaced one."""
+    medium = FaultyMedium(str(tmp_path / "faults"))
+    file = medium.open(medium.open_folder(str(tmp_path)), "log", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    medium.write(file, b"synced")
+    medium.sync(file)
+    medium.cut(file, 0)
+    medium.write(file, b"new")
+    inode = os.fstat(file).st_ino
+    assert (tmp_path / "faults" / SYNCED).read_text().splitlines()[-1] == f"{inode} 0"
+
+
 def test_nonsense_changes_nothing(tmp_path: Path) -> None:
     """Broken, a file that is half there would end the node."""
     bench = Bench(tmp_path)
-    for text in ("", "[]", '{"id": "x"}', '{"write_error": "EBURNT"}', "null"):
+    for text in (
+        *("", "[]", "[" * 100_000, '{"id": "x"}', '{"write_error": "EBURNT"}', "null"),
+        *('{"write_error": "errorcode"}', '{"sync_delay_ns": -1}', f'{{"sync_delay_ns": {10**30}}}'),
+    ):
         (tmp_path / "faults" / ORDERS).write_text(text)
         bench.medium.look()
     assert bench.write("log", b"as ever") == Committed((1,))
