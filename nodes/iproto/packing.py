@@ -2,7 +2,7 @@
 
 Tarantool's strings are any bytes: those that are not UTF-8 become lone surrogates and turn back into the same
 bytes. Arrays become lists, maps become dicts (a map with an array or a map as its key is refused), extension
-types become `msgpack.ExtType` and survive a round trip.
+types become `msgpack.ExtType` and survive a round trip. Type -1 becomes a `msgpack.Timestamp`.
 """
 
 from __future__ import annotations
@@ -12,11 +12,13 @@ from contextlib import suppress
 from itertools import islice
 from typing import TypeGuard
 
-from msgpack import OutOfData, Packer, Unpacker, unpackb  # type: ignore[import-untyped]  # it ships no types
+from msgpack import OutOfData, Packer, Timestamp, Unpacker, unpackb  # type: ignore[import-untyped]  # it ships no types
 
 from nodes.iproto.errors import MalformedFrame
 
 _NIL = b"\xc0"
+_TIMESTAMP = -1
+"""The extension type of a time in msgpack's own format."""
 _ARRAY = 0x90
 """The first byte of an array, plus the number of its values, at most 15."""
 pack: Callable[[object], bytes] = Packer(unicode_errors="surrogateescape").pack
@@ -85,19 +87,31 @@ def _unpacker(size: int) -> Unpacker:
 
 
 def in_json(value: object) -> object:
-    """The value as JSON can have it: bytes as hex, an extension as type and bytes, keys that JSON lacks as text."""
+    """The value as JSON can have it: bytes as hex, an extension as type and bytes, keys that JSON lacks as text.
+
+    A value that is nested too deep for Python is the hex of its msgpack.
+    """
+    try:
+        return _in_json(value)
+    except RecursionError:
+        return pack(value).hex()
+
+
+def _in_json(value: object) -> object:
     match value:
         case bytes():
             return value.hex()
+        case Timestamp():
+            return [_TIMESTAMP, value.to_bytes().hex()]
         case list() | tuple():
-            return [in_json(part) for part in value]
+            return [_in_json(part) for part in value]
         case dict():
-            return {_key_in_json(key): in_json(part) for key, part in value.items()}
+            return {_key_in_json(key): _in_json(part) for key, part in value.items()}
     return value
 
 
 def _key_in_json(key: object) -> object:
-    plain = in_json(key)
+    plain = _in_json(key)
     return plain if plain is None or isinstance(plain, str | int | float) else str(plain)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from msgpack import ExtType  # type: ignore[import-untyped]  # it ships no types
+from msgpack import ExtType, Timestamp  # type: ignore[import-untyped]  # it ships no types
 
 from harness.cli.verbs.xlog import command
 from harness.errors import WrongUse
@@ -44,6 +44,7 @@ def test_a_good_file_and_its_rows(tmp_path: Path) -> None:
         ({b"\x01": 2}, {"01": 2}),
         ({ExtType(5, b"\x02"): 3}, {"[5, '02']": 3}),
         ([ExtType(5, b"\x02"), None], [[5, "02"], None]),
+        (Timestamp(1, 0), [-1, "00000001"]),
     ],
 )
 @pytest.mark.parametrize("kind", ["XLOG", "VYLOG"])
@@ -56,6 +57,22 @@ def test_rows_with_values_that_json_lacks(tmp_path: Path, kind: str, given: obje
     code, output = said(str(path), "--rows")
     assert code == 0
     assert json.loads(output.splitlines()[1])["body"]["tuple"] == ["k", shown]
+
+
+def test_a_row_that_is_nested_deeper_than_python(tmp_path: Path) -> None:
+    """Broken, one tuple that Tarantool takes ends the listing of a good log with a traceback."""
+    nested: list[object] = []
+    for _ in range(500):
+        nested = [nested]
+    (path := tmp_path / "00000000000000000000.xlog").write_bytes(
+        xlog.encode_header("XLOG", INSTANCE, {})
+        + xlog.encode_block([replace(ROW, body={0x10: 512, 0x21: (nested,)}), replace(ROW, lsn=2, tsn=2)])
+    )
+    code, output = said(str(path), "--rows")
+    deep, flat = map(json.loads, output.splitlines()[1:])
+    assert code == 0
+    assert "91" * 500 + "90" in deep["body"]
+    assert flat["body"] == {"space_id": 512, "tuple": ["k", 1]}
 
 
 def test_a_damaged_file(tmp_path: Path) -> None:
