@@ -51,7 +51,7 @@ class CutIndex:
         self._site = site
 
     def read(self, files: Mapping[str, bytes], expected: Sequence[Entry]) -> None:
-        """`expected`: the entries by the log, which begin with those of the index."""
+        """`expected`: the entries by the log. Raises StartRefused unless they begin with those of the index."""
         data = files.get(FILE, b"")
         known, whole = records_of(FILE, data)
         if whole < len(data):

@@ -138,7 +138,12 @@ def cut_at(
 
     Raises NotRestorable if there is none.
     """
-    times = dict(entry for files in files_by_node.values() for entry in _times(files))
+    times: dict[str, int] = {}
+    for node, files in files_by_node.items():
+        try:
+            times.update(_times(files))
+        except StartRefused as damaged:
+            raise NotRestorable(f"{node}: {damaged}") from None
     known = sorted((began_ns, cut) for cut, began_ns in times.items())
     why = f"the first cut is of {known[0][0]} ns" if known else "no log has a cut with a timestamp"
     for _, cut in reversed([entry for entry in known if entry[0] <= time_ns]):

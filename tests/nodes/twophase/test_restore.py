@@ -294,6 +294,14 @@ def test_a_time_before_all_cuts_is_refused() -> None:
         cut_at({"n1": log(*WHOLE)}, 500, ("n1",))
 
 
+def test_no_cut_of_a_damaged_log_is_chosen() -> None:
+    """If it failed, an operator would get a traceback in the place of the name of the damaged file."""
+    files = taken(("a", 100, True))
+    files["n2"] = {name: b"\0" * 9 + data for name, data in files["n2"].items()}
+    with pytest.raises(NotRestorable, match=r"n2: wal-000001\.log is damaged at byte 0"):
+        cut_at(files, 500, ("n1", "n2"))
+
+
 @pytest.mark.parametrize("variant", ["shipped", "seed-counter", "seed-colour"])
 def test_every_server_records_one_timestamp_a_cut_and_timestamps_grow(variant: str) -> None:
     """If it failed, two servers would be restored to different cuts, or a later cut would have an earlier time."""
