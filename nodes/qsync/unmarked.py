@@ -22,7 +22,8 @@ Tarantool's decoders take any flags. The log behind an unmarked row gives its me
 | any other row of its origin: P's term was begun | took effect at once |
 | the end of the log | undecided: `StartRefused`, unless `unmarked_promote` is set |
 
-A snapshot behind P that has P's origin and term as the queue's says that P took effect.
+Where the log is undecided, a snapshot behind P decides: P took effect at once if the snapshot's queue has P's term or a
+later one, else P waits.
 """
 
 from __future__ import annotations
