@@ -47,16 +47,19 @@ class PacketShaping:
         self._errors = errors
         self._process: ShapingProcess | None = None
         self._entered: dict[str, int] = {}
+        self._entering = asyncio.Lock()
+        """Faults may begin at the same time: there is one process, and a container is entered once."""
         processes.on_started = self._started_again
 
     async def process(self) -> ShapingProcess:
         """The process that holds packets; it has entered all running containers."""
-        if self._process is None:
-            self._process = await ShapingProcess.start(self._errors)
-            await self._process.ask("name", addresses=dict(self.packets.addresses))
-        nodes = [node for node in self.packets.addresses if self._processes.is_alive(node)]
-        await asyncio.gather(*(self._enter(self._process, node) for node in nodes))
-        return self._process
+        async with self._entering:
+            if self._process is None:
+                self._process = await ShapingProcess.start(self._errors)
+                await self._process.ask("name", addresses=dict(self.packets.addresses))
+            nodes = [node for node in self.packets.addresses if self._processes.is_alive(node)]
+            await asyncio.gather(*(self._enter(self._process, node) for node in nodes))
+            return self._process
 
     async def _enter(self, process: ShapingProcess, node: str) -> None:
         pid = await asyncio.to_thread(self._processes.pid, node)
@@ -71,9 +74,10 @@ class PacketShaping:
 
     async def _started_again(self, node: str) -> None:
         """Enter a container again that was started again: its network is a new one."""
-        self._entered.pop(node, None)
-        if self._process is not None:
-            await self._enter(self._process, node)
+        async with self._entering:
+            self._entered.pop(node, None)
+            if self._process is not None:
+                await self._enter(self._process, node)
 
     async def stop(self) -> None:
         if self._process is not None:
