@@ -35,11 +35,15 @@ class Start:
         return any(self.of(key) is not None for each in operations for key, _ in _shown(each))
 
     def to_json(self) -> dict[str, Any]:
-        return {"value": self.value, "by_key": {str(key): value for key, value in self.by_key.items()}}
+        """`without_key` is there if `by_key` has None: JSON has no such key."""
+        named = {key: value for key, value in self.by_key.items() if key is not None}
+        unnamed = {"without_key": self.by_key[None]} if None in self.by_key else {}
+        return {"value": self.value, "by_key": named, **unnamed}
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Start:
-        return cls(value=document["value"], by_key=document["by_key"])
+        unnamed: dict[str | None, Any] = {None: document["without_key"]} if "without_key" in document else {}
+        return cls(value=document["value"], by_key={**document["by_key"], **unnamed})
 
     def __str__(self) -> str:
         return value_words(self.by_key or self.value)
