@@ -16,10 +16,12 @@ from nodes.kernel.events import Instant
 
 LOOK_EVERY_NS = 10_000_000
 MILLION = 1_000_000
+OFFSET_NS_END = 1 << 62
+"""A record has 63 bits for a time."""
 
 
 class Clock:
-    """`file` None: the machine's own clocks. A file that is absent or unreadable changes nothing."""
+    """`file` None: the machine's own clocks. A file that is absent, unreadable or asks for too much changes nothing."""
 
     def __init__(self, file: str | None = None) -> None:
         self._file = file
@@ -60,6 +62,8 @@ class Clock:
                 asked = json.load(file)
             offset_ns, drift_ppm = int(asked.get("wall_offset_ns", 0)), int(asked.get("drift_ppm", 0))
         except (OSError, ValueError, TypeError, AttributeError, OverflowError, RecursionError):
+            return
+        if abs(offset_ns) >= OFFSET_NS_END:
             return
         self._gained_ns, self._since_ns = self._gained(true_ns), true_ns
         self._stamp, self._wall_offset_ns = stamp, offset_ns

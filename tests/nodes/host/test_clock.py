@@ -66,7 +66,11 @@ def test_a_drift_is_continuous_and_never_goes_back(tmp_path: Path, machine: list
 
 
 @pytest.mark.parametrize(
-    "text", ["", "nonsense", "[]", "[" * 100_000, '{"drift_ppm": "much"}', '{"wall_offset_ns": 1e400}']
+    "text",
+    [
+        *("", "nonsense", "[]", "[" * 100_000, '{"drift_ppm": "much"}'),
+        *('{"wall_offset_ns": 1e400}', f'{{"wall_offset_ns": {10**400}}}', '{"wall_offset_ns": -1e19}'),
+    ],
 )
 def test_a_file_that_makes_no_sense_changes_nothing(tmp_path: Path, machine: list[int], text: str) -> None:
     """If it failed, a half-written file would stop a node."""
