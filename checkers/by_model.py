@@ -88,6 +88,8 @@ def judge(
     A file or a data frame may stand in the place of the history.
     """
     history, model = history_in(history), ALIASES.get(model, model)
+    if model not in MODELS:
+        raise KeyError(f"{model!r} is not known: expected one of {', '.join(MODELS)}")
     if initial is not None:
         history = history.starting_at(initial)
     check_keys(of_keys, model, history)

@@ -200,6 +200,12 @@ def test_transactions_are_judged_by_an_isolation_model() -> None:
         judge(skew, "append", promise="linearizable")
 
 
+def test_an_unknown_model_is_refused_with_the_known_ones() -> None:
+    """A caller who mistypes a model would get its name back, and nothing to try."""
+    with pytest.raises(KeyError, match=r"'apend' is not known: expected one of .*append"):
+        judge(told((0, "txn", "[[:append x 1]]"), (0, "txn", "[[:append x 1]]")), "apend")
+
+
 WORDS = sorted({f for model in MODELS.values() for f in model.f})
 VALUES = st.recursive(
     st.none()
