@@ -293,7 +293,7 @@ class LogCuts:
 
 
 def spread(rows: Sequence[Record], most: int) -> list[Record]:
-    """At most `most` of these rows, the first and the last among them, at even distances."""
+    """At most `most` of these rows, at even distances, the first and the last among them; of one, it is the last."""
     if len(rows) <= most:
         return list(rows)
     if most == 1:

@@ -48,5 +48,5 @@ def first_that_shows(count: int, ask: Callable[[int], Answer]) -> CommitRange:
 
 
 def confidence(hits: int, runs: int, clean_runs: int) -> float:
-    """The probability that an anomaly which showed in `hits` of `runs` runs shows in so many more at least once."""
+    """The probability that an anomaly which showed in `hits` of `runs` runs shows in one of `clean_runs` others."""
     return 1.0 - (1.0 - (hits + 1) / (runs + 2)) ** clean_runs

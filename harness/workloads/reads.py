@@ -14,7 +14,10 @@ STAYS_NS = SECOND_NS // 2
 
 
 def drawn_read(plan: Plan, context: Context) -> tuple[str, str]:
-    """The node (the owner, or a replica for the plan's share of reads) and the read mode."""
+    """The node and the read mode.
+
+    A client that roams reads where it is now. Others read at the owner, or for the plan's share of reads at a replica.
+    """
     elsewhere = plan.nodes > 1 and context.chance.random() < plan.replica_reads
     mode = plan.read_mode
     if mix := READ_MIXES.get(mode):

@@ -3,7 +3,8 @@
     FormatError
     ├── ProtocolError          a link: end it, nothing after this point can be trusted
     │   ├── MalformedGreeting    the other end is no Tarantool, or no binary port of one
-    │   ├── MalformedFrame       a frame is not msgpack, or its fields are missing or of the wrong type
+    │   ├── MalformedFrame       a frame, or a block or record of a file, is not msgpack, or its fields are missing or
+    │   │                        of the wrong type; readers of files turn it into damage
     │   └── FrameTooLong         a frame is longer than a decoder is willing to keep
     └── XlogError              a file: it is no xlog at all, or its text header cannot be used
 
