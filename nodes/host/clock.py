@@ -18,6 +18,8 @@ LOOK_EVERY_NS = 10_000_000
 MILLION = 1_000_000
 OFFSET_NS_END = 1 << 62
 """A record has 63 bits for a time."""
+DRIFT_PPM_END = 1000 * MILLION
+"""With less drift, a wall clock takes a month to leave these 63 bits."""
 
 
 class Clock:
@@ -63,7 +65,7 @@ class Clock:
             offset_ns, drift_ppm = int(asked.get("wall_offset_ns", 0)), int(asked.get("drift_ppm", 0))
         except (OSError, ValueError, TypeError, AttributeError, OverflowError, RecursionError):
             return
-        if abs(offset_ns) >= OFFSET_NS_END:
+        if abs(offset_ns) >= OFFSET_NS_END or drift_ppm >= DRIFT_PPM_END:
             return
         self._gained_ns, self._since_ns = self._gained(true_ns), true_ns
         self._stamp, self._wall_offset_ns = stamp, offset_ns
