@@ -29,7 +29,7 @@ class LocalNodes(NodeBook):
         self._now_ns = now_ns
         self._processes: dict[str, NodeProcess] = {}
         self._watchers: dict[str, asyncio.Task[None]] = {}
-        self._asked_to_end: set[int] = set()
+        self._asked_to_end: set[NodeProcess] = set()
 
     async def start(self) -> None:
         """All nodes, side by side. Raises the ClusterError of the first that does not come up."""
@@ -51,7 +51,7 @@ class LocalNodes(NodeBook):
         """Kill -9; returns when the process is dead and the relay knows."""
         self._kills[node] += 1
         process = self._processes[node]
-        self._asked_to_end.add(process.pid)  # before the kill: `_watch` looks there when the process ends
+        self._asked_to_end.add(process)  # before the kill: `_watch` looks there when the process ends
         await process.kill()
         await asyncio.shield(self._watchers[node])
 
@@ -59,7 +59,7 @@ class LocalNodes(NodeBook):
         """SIGTERM; returns when the process is dead. False if it took too long, and a -9."""
         self._kills[node] += 1
         process = self._processes[node]
-        self._asked_to_end.add(process.pid)
+        self._asked_to_end.add(process)
         stopped = await process.stop(_TERMINATES_WITHIN_S)
         await asyncio.shield(self._watchers[node])
         return stopped.by_itself
@@ -140,11 +140,11 @@ class LocalNodes(NodeBook):
     async def _watch(self, process: NodeProcess) -> None:
         """Note the end of the process. Its port may belong to another process now, its number soon too."""
         how = await process.ended()
-        is_asked = process.pid in self._asked_to_end
+        is_asked = process in self._asked_to_end
         faketime_files.remove_of(process.pid)
         starved = process.out_of_memory(how)
         self._note(Ended(process.node, self._now_ns(), how, process.last_words(), starved), is_asked=is_asked)
-        self._asked_to_end.discard(process.pid)
+        self._asked_to_end.discard(process)
         if self._processes[process.node] is process:
             await self._relay.set_port(process.node, 0)
         if not is_asked and not self._is_stopping:

@@ -9,6 +9,7 @@ import sys
 import time
 from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
 from typing import cast
 
 import pytest
@@ -96,3 +97,60 @@ def test_who_is_killed_has_not_crashed(tmp_path: Path) -> None:
             await processes.stop()
 
     assert asyncio.run(told()) == ()
+
+
+class _SameNumber:
+    """A process that ends as the test says; every one has the number that the last one had."""
+
+    node, pid, port, family = "n1", 1 << 30, 1, SimpleNamespace(mark="")
+
+    def __init__(self) -> None:
+        self.how = asyncio.get_running_loop().create_future()
+        self.family.outlived = self.left
+
+    @classmethod
+    async def spawn(cls, options: StartOptions) -> _SameNumber:
+        return cls()
+
+    @property
+    def is_alive(self) -> bool:
+        return not self.how.done()
+
+    async def ready(self) -> None: ...
+
+    async def ended(self) -> str:
+        return await asyncio.shield(self.how)
+
+    async def kill(self) -> None:
+        if self.is_alive:
+            self.how.set_result("signal 9")
+
+    async def left(self) -> str:
+        return ""
+
+    def out_of_memory(self, how: str) -> str:
+        return ""
+
+    def last_words(self) -> tuple[str, ...]:
+        return ()
+
+
+def test_a_crash_of_a_process_that_has_the_number_of_a_killed_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If it failed, a kill of a dead node would hide a later crash, as numbers of processes are used again."""
+    monkeypatch.setattr(nodes, "NodeProcess", _SameNumber)
+    options = StartOptions(node="n1", command=(), output=tmp_path / "output.txt")
+
+    async def told() -> list[str]:
+        processes = LocalNodes({"n1": options}, cast(Relay, _NoRelay()), time.monotonic_ns)
+        await processes.start()
+        await processes.kill("n1")
+        await processes.kill("n1")
+        await processes.start_again("n1")
+        process = cast(_SameNumber, processes._processes["n1"])
+        process.how.set_result("exit 1")
+        await processes._watchers["n1"]
+        return [each.how for each in processes.ended()]
+
+    assert asyncio.run(told()) == ["exit 1"]
