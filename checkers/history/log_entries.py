@@ -59,7 +59,13 @@ def sent_by(operation: Operation) -> Iterator[Entry]:
         if len(micro) != 3:
             raise _strange(operation, "[send, key, value], answered with [send, key, [offset, value]]")
         answer = micro[2]
-        offset, value = answer if _is_pair(answer) else (None, answer)
+        is_answered = operation.complete_index is not None
+        offset, value = answer if is_answered and _is_pair(answer) else (None, answer)
+        is_strange = (
+            isinstance(answer, list | tuple) and len(answer) == 2 and isinstance(answer[0], bool | float)
+        )
+        if operation.type == "ok" and is_strange:
+            raise _strange(operation, "[send, key, [offset, value]], the offset a whole number or null")
         if operation.type == "fail":
             offset = None
         yield Entry(str(micro[1]), offset, value, operation)
