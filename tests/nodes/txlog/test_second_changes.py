@@ -77,10 +77,10 @@ def test_every_master_goes_on_whatever_many_attackers_have_left(joins: bool) -> 
 
 def test_masters_that_are_back_join_all_that_do_not_contradict_them() -> None:
     """If it failed, they would stay apart, join without end, or keep a transaction that a client was promised."""
-    masters = [own for seed in range(25) for own in joined(seed).masters.values()]
-    assert sum(own.joins for own in masters) > 50 and sum(bool(own.apart) for own in masters) > 30
+    masters = [own for seed in range(20) for own in joined(seed).masters.values()]
+    assert sum(own.joins for own in masters) > 30 and sum(bool(own.apart) for own in masters) > 20
     with pytest.raises(StoodStill, match="own transactions"):
-        [joined(seed, Rules(adds_late=False)) for seed in range(25)]
+        [joined(seed, Rules(adds_late=False)) for seed in range(20)]
 
 
 @pytest.mark.nightly
