@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from checkers.history.history import History, by_key
 from checkers.history.members import answered_by
@@ -172,16 +173,16 @@ def _went_back(read: Operation, newer: Operation, order: ValueOrder) -> Witness:
     ago = (read.invoke_ns - (newer.complete_ns or 0)) / 1e6
     before_it = f"{ago:.1f} ms before it began the node had shown {value_words(newer.value)}, which is newer"
     summary = f"{answer(read)}, although {before_it}"
-    return _witness("went-back", read, [*named, newer, read], summary, (_why_newer(old, new, order),))
+    return _witness(
+        "went-back", read, [*named, newer, read], summary, (_why_newer(read.value, newer.value, order),)
+    )
 
 
-def _why_newer(old: Value, new: Value, order: ValueOrder) -> str:
-    name = "nothing" if old is None else old
-    if old in order.replaced_by(new):
-        return (
-            f"{new} was made from {name} by compare-and-set, and no other operation can have written {name}."
-        )
-    return f"Every write of {name} was over before any write of {new} can have taken effect."
+def _why_newer(old: Any, new: Any, order: ValueOrder) -> str:
+    name, next_ = value_words(old), value_words(new)
+    if identity(old) in order.replaced_by(identity(new)):
+        return f"{next_} was made from {name} by compare-and-set, and no other operation can have written {name}."
+    return f"Every write of {name} was over before any write of {next_} can have taken effect."
 
 
 def _stale_ms(read: Operation, order: ValueOrder) -> float:
