@@ -89,7 +89,7 @@ class Sight:
 
     @property
     def range(self) -> Range:
-        """What it asked for: few ranges are read often."""
+        """The range that the read asked for: few ranges are read often."""
         return self.low, self.high, self.spaces
 
     def meets(self, other: Sight) -> bool:

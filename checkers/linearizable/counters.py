@@ -116,7 +116,7 @@ def _until(calls: Sequence[Call], moment: float) -> list[Call]:
 
 
 def _is_refuted(calls: Sequence[Call], start: Any) -> bool:
-    """Whether it is known that there is no order, of calls that have one without the last return."""
+    """Whether the calls surely have no order, although they have one without the last return."""
     if _impossible(calls, start, _may_give) is not None:
         return True
     with suppress(_TooMuch):

@@ -179,9 +179,8 @@ def _start(host: Host, hosted: Hosted, files: Mapping[str, bytes], options: Opti
 def _start_again(listen: Address) -> NoReturn:
     """Execute the same program anew, at the same address; connections end, files stay."""
     words = sys.orig_argv[:-2] if sys.orig_argv[-2] == "--listen" else sys.orig_argv
-    os.execv(
-        sys.executable, [*words, "--listen", str(listen)]
-    )  # of an option that is there twice the last counts
+    # Of an option that is there twice the last counts.
+    os.execv(sys.executable, [*words, "--listen", str(listen)])
 
 
 def _one_line(error: BaseException) -> str:

@@ -114,7 +114,7 @@ class Journal:
         self.missing: tuple[str, ...] = ()
         self.epoch = 0
         self.joins = 0
-        """How often parts have joined without a recovery. What was posted before does not count."""
+        """How often parts have joined without a recovery. Older POSTs do not count."""
         self.is_recovering = False
         """Queues and counter are frozen."""
         self.frozen: Digest | None = None

@@ -58,7 +58,7 @@ BROKEN: list[tuple[str, list[Step]]] = [
     ("precommitted-read", [(0, "txn", [sent(0, 1), sent(1, 1), polled((0, 1))])]),
     ("precommitted-read", [(1, "send", [sent(0, 1)], "fail"), (0, "txn", [sent(1, 1), polled((1, 1))])]),
     ("precommitted-read", [(1, "send", [sent(5, 1)], "unsure"), (0, "txn", [sent(1, 1), polled((1, 1))])]),
-    # What a failed or unsure operation polls shows that a send of unknown outcome took effect.
+    # A poll of a failed or unsure operation shows that a send of unknown outcome took effect.
     ("lost-write", [(0, "send", [sent(0, 1), sent(2, 2)], "unsure"), (1, "poll", [polled((2, 2))], "info")]),
     ("duplicate", [(0, "send", [sent(0, 3)], "unsure"), (1, "poll", [polled((1, 3))], "info")]),
     ("aborted-read", [(0, "send", [sent(0, 1)], "fail"), (1, "poll", [polled((0, 1))], "info")]),
@@ -120,13 +120,13 @@ def test_where_clients_subscribe_going_back_is_a_finding(rule: str) -> None:
 
 @pytest.mark.parametrize("offset", [0.0, True])
 def test_an_offset_that_is_no_whole_number_is_refused(offset: Any) -> None:
-    """If it failed, offset and value would be taken for the value, and the value for one that nobody sent."""
+    """If the refusal failed, offset and value would be taken for the value, and the value for one that nobody sent."""
     with pytest.raises(ModelError, match="the offset a whole number or null"):
         offsets.check(history((0, "send", [["send", "k", [offset, 7]]]), (1, "poll", [polled((0, 7))])))
 
 
 def test_what_an_unsure_transaction_polls_of_its_own_is_no_acknowledgement() -> None:
-    """If it failed, a transaction that was perhaps aborted would count as committed, and its values as lost."""
+    """If own polls counted, a transaction that was perhaps aborted would be committed, and its values lost."""
     own = (0, "txn", [sent(0, 1), sent(9, 8), polled((9, 8))], "unsure")
     assert "lost-write" not in rules(own, (2, "send", [sent(1, 2)]), (1, "poll", [polled((1, 2))]))
 

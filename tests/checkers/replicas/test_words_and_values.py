@@ -1,4 +1,4 @@
-"""What checkers of replicas say of values of every kind, and of nodes that they did not judge."""
+"""Sentences of the checkers of replicas about values of every kind, and about nodes that were not judged."""
 
 from __future__ import annotations
 

@@ -106,7 +106,7 @@ def test_a_word_that_no_promise_has_is_refused_with_the_choices(
 def test_a_store_that_says_nothing_of_its_nodes_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """If it failed, a host of ours would be started and complain of an option that nobody gave."""
+    """If the refusal failed, the hosting process would start and complain of an option that nobody gave."""
     store = tmp_path / "mystore.py"
     store.write_text("from harness.systems.own import OwnStore\nSYSTEM = OwnStore('a store')\n")
     assert main(["run", "--system", str(store), "--results", str(tmp_path)]) == 64

@@ -337,7 +337,7 @@ def test_transactions_that_do_not_see_each_other_are_found(name: str) -> None:
 
 
 def test_identifiers_must_be_given_out_in_the_end() -> None:
-    """If it failed, a sequence that fell back would pass where nobody could ask it for a number any more."""
+    """If the check failed, a sequence that fell back would pass where no client could get a number any more."""
     missing = WORKLOADS["unique-ids"].missing
     events = [
         Event(index=number, time_ns=number, process=0, f="generate", type=word, value=value, phase="final")

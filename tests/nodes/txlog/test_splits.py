@@ -638,14 +638,14 @@ def test_without_a_strategy_a_master_that_two_branches_begin_with_follows_one(pa
 def test_a_master_that_has_chosen_a_branch_stays_with_it(
     sides: str, others: str, missing: str, follows: bool
 ) -> None:
-    """If it failed, it would leave out a part of each branch, and wait for the rest of both."""
+    """If the choice changed, a master would leave out a part of each branch, and wait for the rest of both."""
     pairs = {(side, other) for side in sides.split() for other in others.split()}
     assert branch_is_followed(pairs, {*missing.split()}) is follows
 
 
 @pytest.mark.parametrize("forks", [True, False])
 def test_without_a_strategy_a_late_transaction_of_a_master_that_is_back_is_added(forks: bool) -> None:
-    """If it failed, what a client was told is accepted would wait for a recovery that never comes."""
+    """If this failed, a client's accepted transaction would wait for a recovery that never comes."""
     driver = met("none", masters=FIVE[:3])
     driver.cut = {*permutations(FIVE[:3], 2)} if forks else {("n1", "n2"), ("n1", "n3")}
     if not forks:
