@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy
 
@@ -159,8 +159,7 @@ class Columns:
         return Counter({"ok": many[OK], "fail": many[FAIL], "info": many[INFO]})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Events:
+class Events(NamedTuple):
     """Some events in their order. `info` is as `line_kernels` has it; the other columns are those of `Columns`."""
 
     index: Array
@@ -199,10 +198,15 @@ class Pairing:
         if not self._made_places(events.process):
             return False
         count = load(pairing_kernels).pair_columns(
-            events.index, events.time_ns, events.process, events.info, events.f, events.key, events.node, events.role,
-            events.mode, events.error, events.old, events.new, self._running, self._count, self._numbers, self._codes,
-            self._bits, self._process, self._key,
-        )  # fmt: skip
+            events,
+            self._running,
+            self._count,
+            self._numbers,
+            self._codes,
+            self._bits,
+            self._process,
+            self._key,
+        )
         self._count = max(count, 0)
         return bool(count >= 0)
 

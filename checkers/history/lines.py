@@ -32,6 +32,8 @@ from checkers.history.line_kernels import (
     ROWS,
     TIME,
     WORDS,
+    Beside,
+    Words,
 )
 from checkers.history.operation import Event, Operation, answers
 from checkers.history.operation import paired as paired_events
@@ -50,10 +52,9 @@ PIECE_BYTES = 4 << 20
 ROWS_MAX = 1 << 15  # lines that are read at once
 SHORTEST = 50  # bytes that an event's line has at least
 ODD_MAX = 1_000  # clients' lines, beside one in sixteen, that the kernel may leave to us before columns are given up
-WORDS_OF_A_LINE = ("f", "key", "node", "role", "mode", "error", "wait")
 NUMBERS = ("index", "time_ns", "process", "old", "new")
-COLUMNS = ("index", "time_ns", "process", "info", *WORDS_OF_A_LINE, "old", "new")
 TYPES = ("invoke", "ok", "fail", "info")
+WORDS_OF_A_LINE = ("f", "key", "node", "role", "mode", "error", "wait")
 
 
 def read(record: Record, begin: int, header: Header, decode: Decode, torn_of: Torn) -> History | None:
@@ -164,16 +165,23 @@ class Scan:
         self.firsts: list[int] = []
         self.bases: list[int] = []
         """Of the pieces, as `Lines` has them."""
-        self._offsets = numpy.empty(ROWS_MAX, dtype=numpy.uint32)
-        self._columns = {
-            name: numpy.empty(ROWS_MAX, dtype=numpy.int64 if name in NUMBERS else numpy.int32)
-            for name in COLUMNS
-        }
-        self._texts = numpy.empty((4, ROWS_MAX), dtype=numpy.int32)
+        self._events = Events(
+            **{
+                name: numpy.empty(ROWS_MAX, dtype=numpy.int64 if name in NUMBERS else numpy.int32)
+                for name in Events._fields
+            }
+        )
+        self._beside = Beside(
+            offsets=numpy.empty(ROWS_MAX, dtype=numpy.uint32),
+            wait=numpy.empty(ROWS_MAX, dtype=numpy.int32),
+            texts=numpy.empty((4, ROWS_MAX), dtype=numpy.int32),
+        )
         self._buffer = bytearray(PIECE_BYTES)
-        self._starts = numpy.zeros(1 << 12, dtype=numpy.int64)
-        self._pool = numpy.zeros(1 << 16, dtype=numpy.uint8)
-        self._table = numpy.full(1 << 13, -1, dtype=numpy.int64)
+        self._words = Words(
+            table=numpy.full(1 << 13, -1, dtype=numpy.int64),
+            pool=numpy.zeros(1 << 16, dtype=numpy.uint8),
+            starts=numpy.zeros(1 << 12, dtype=numpy.int64),
+        )
         self._regs[WORDS] = 1
         self.codes = _Codes(self._noted)
         self._odd = 0
@@ -208,8 +216,8 @@ class Scan:
     def words(self, begin: int = 0) -> list[str | None]:
         """The words from this code on."""
         count, first = self.words_count, max(begin, 1)
-        starts = self._starts[first : count + 1].tolist()
-        text = self._pool[starts[0] : starts[-1]].tobytes()
+        starts = self._words.starts[first : count + 1].tolist()
+        text = self._words.pool[starts[0] : starts[-1]].tobytes()
         named = [
             text[start - starts[0] : end - starts[0]].decode("utf-8", "surrogatepass")
             for start, end in pairwise(starts)
@@ -243,17 +251,23 @@ class Scan:
                 self._regs[POSITION] = begin
                 return
             rows = int(self._regs[ROWS])
-            columns = {name: column[:rows] for name, column in self._columns.items()}
-            wait = columns.pop("wait")
-            first, offsets = int(self._regs[LINE]) - rows, self._offsets[:rows]
-            yield Batch(first, offsets, Events(**columns), wait, self._texts[:, :rows], data, odd)
+            yield Batch(
+                first=int(self._regs[LINE]) - rows,
+                offsets=self._beside.offsets[:rows],
+                events=Events(*(column[:rows] for column in self._events)),
+                wait=self._beside.wait[:rows],
+                texts=self._beside.texts[:, :rows],
+                data=data,
+                odd=odd,
+            )
 
     def _read_lines(self, data: Array, stop: int) -> None:
-        columns = self._columns.values()
-        while self._kernels.read_lines(
-            data, len(data), self._regs, self._offsets, *columns, self._texts, self._table, self._pool, self._starts,
-            stop,
-        ) == NEW_WORD:  # fmt: skip
+        while (
+            self._kernels.read_lines(
+                data, len(data), self._regs, self._events, self._beside, self._words, stop
+            )
+            == NEW_WORD
+        ):
             self._grow(0)
 
     def _odd_events(self, data: Array, before_ns: int) -> dict[int, Event] | None:
@@ -261,13 +275,13 @@ class Scan:
 
         The kernel compared the times of the other lines with each other alone.
         """
-        rows, times_ns = int(self._regs[ROWS]), self._columns["time_ns"]
+        rows, times_ns = int(self._regs[ROWS]), self._events.time_ns
         first = int(self._regs[LINE]) - rows
-        begins = [*self._offsets[:rows].tolist(), int(self._regs[POSITION])]
-        is_left = self._columns["info"][:rows] == LEFT
+        begins = [*self._beside.offsets[:rows].tolist(), int(self._regs[POSITION])]
+        is_left = self._events.info[:rows] == LEFT
         left = numpy.flatnonzero(is_left)
-        self._texts[:, left], self._columns["index"][left] = 0, first + left
-        self._columns["process"][left], self._columns["info"][left] = 0, NO_CLIENT
+        self._beside.texts[:, left], self._events.index[left] = 0, first + left
+        self._events.process[left], self._events.info[left] = 0, NO_CLIENT
         odd: dict[int, Event] = {}
         for row in left.tolist():
             line = data[begins[row] : begins[row + 1] - 1].tobytes()
@@ -290,38 +304,31 @@ class Scan:
             return False
         kind, old, new = _value(event.value)
         info = TYPES.index(event.type) | kind << 2 | (FINAL if event.phase == "final" else 0)
-        words = (event.f, event.key, event.node, event.role, event.mode, event.error, event.wait)
-        numbers = (
-            event.index,
-            event.time_ns,
-            event.process,
-            info,
-            *map(self.codes.__getitem__, words),
-            old,
-            new,
-        )
-        for column, number in zip(self._columns.values(), numbers, strict=True):
+        words = (event.f, event.key, event.node, event.role, event.mode, event.error)
+        codes = map(self.codes.__getitem__, words)
+        numbers = (event.index, event.time_ns, event.process, info, *codes, old, new)
+        for column, number in zip(self._events, numbers, strict=True):
             column[row] = number
+        self._beside.wait[row] = self.codes[event.wait]
         return True
 
     def _noted(self, word: str) -> int:
         text = numpy.frombuffer(word.encode("utf-8", "surrogatepass"), dtype=numpy.uint8)
         while True:
-            code: int = self._kernels.word_of(
-                text, 0, len(text), self._regs, self._table, self._pool, self._starts
-            )
+            code: int = self._kernels.word_of(text, 0, len(text), self._regs, self._words)
             if code >= 0:
                 return code
             self._grow(len(text))
 
     def _grow(self, at_least: int) -> None:
         """Room for more words."""
-        self._pool = numpy.concatenate(
-            (self._pool, numpy.zeros(len(self._pool) + PIECE_BYTES + at_least, numpy.uint8))
+        table, pool, starts = self._words
+        self._words = Words(
+            table=numpy.full(2 * len(table), -1, dtype=numpy.int64),
+            pool=numpy.concatenate((pool, numpy.zeros(len(pool) + PIECE_BYTES + at_least, numpy.uint8))),
+            starts=numpy.concatenate((starts, numpy.zeros_like(starts))),
         )
-        self._starts = numpy.concatenate((self._starts, numpy.zeros_like(self._starts)))
-        self._table = numpy.full(2 * len(self._table), -1, dtype=numpy.int64)
-        self._kernels.note_words(self.words_count, self._table, self._pool, self._starts)
+        self._kernels.note_words(self.words_count, self._words)
 
 
 class _Codes(dict[str | None, int]):

@@ -18,56 +18,65 @@ CHANGED, UNTOLD, TRIMMED = 1, 2, 3
 
 @bare_kernel
 def pair_columns(
-    index: Array, time_ns: Array, process: Array, info: Array, f: Array, key: Array, node: Array, role: Array,
-    mode: Array, error: Array, old: Array, new: Array, running: Array, count: int, numbers: Array, codes: Array,
-    bits: Array, o_process: Array, o_key: Array,
-) -> int:  # fmt: skip
+    events: Any,
+    running: Array,
+    count: int,
+    numbers: Array,
+    codes: Array,
+    bits: Array,
+    process: Array,
+    key: Array,
+) -> int:
     """Add operations to `count` of them from more events; how many there are then, -1 if events do not add up.
 
     `running` has a place for every process: the number of its open operation, from 1 on; 0 if it has none. `numbers`,
     `codes` and `bits` have a row for each of the names above. An answer with another value than the question is noted.
     """
-    for row in range(process.shape[0]):
-        if info[row] & NO_CLIENT:
+    for row in range(events.process.shape[0]):
+        if events.info[row] & NO_CLIENT:
             continue
-        client = process[row]
-        packed = info[row]
+        client = events.process[row]
+        packed = events.info[row]
         place = running[client] - 1
         if packed & 3 == 0:
             if place >= 0:
                 return -1
-            numbers[INVOKE_AT, count], numbers[INVOKE_NS, count] = index[row], time_ns[row]
+            numbers[INVOKE_AT, count], numbers[INVOKE_NS, count] = events.index[row], events.time_ns[row]
             numbers[COMPLETE_AT, count] = numbers[COMPLETE_NS, count] = -1
-            numbers[OLD, count], numbers[NEW, count] = old[row], new[row]
-            codes[F, count], codes[NODE, count] = f[row], node[row]
-            codes[ROLE, count], codes[MODE, count] = role[row], mode[row]
+            numbers[OLD, count], numbers[NEW, count] = events.old[row], events.new[row]
+            codes[F, count], codes[NODE, count] = events.f[row], events.node[row]
+            codes[ROLE, count], codes[MODE, count] = events.role[row], events.mode[row]
             codes[ERROR, count] = 0
             bits[TYPE, count] = INFO
             bits[KIND, count] = min(packed >> 2 & 3, OTHER)
             bits[IS_FINAL, count] = packed & FINAL != 0
             bits[ANSWER, count] = 0
-            o_process[count] = client
-            o_key[count] = key[row]
+            process[count] = client
+            key[count] = events.key[row]
             count += 1
             running[client] = count
             continue
-        if place < 0 or f[row] != codes[F, place] or (key[row] != 0 and key[row] != o_key[place]):
+        if (
+            place < 0
+            or events.f[row] != codes[F, place]
+            or (events.key[row] != 0 and events.key[row] != key[place])
+        ):
             return -1
         running[client] = 0
-        numbers[COMPLETE_AT, place], numbers[COMPLETE_NS, place] = index[row], time_ns[row]
+        numbers[COMPLETE_AT, place], numbers[COMPLETE_NS, place] = events.index[row], events.time_ns[row]
         bits[TYPE, place] = packed & 3
-        codes[ERROR, place] = error[row]
-        if node[row]:
-            codes[NODE, place] = node[row]
-        if role[row]:
-            codes[ROLE, place] = role[row]
-        if mode[row]:
-            codes[MODE, place] = mode[row]
+        codes[ERROR, place] = events.error[row]
+        if events.node[row]:
+            codes[NODE, place] = events.node[row]
+        if events.role[row]:
+            codes[ROLE, place] = events.role[row]
+        if events.mode[row]:
+            codes[MODE, place] = events.mode[row]
         answer = packed >> 2 & 3
-        if not answer and new[row] == ABSENT:
+        if not answer and events.new[row] == ABSENT:
             continue
         asked = bits[KIND, place]
-        is_same = numbers[OLD, place] == old[row] and numbers[NEW, place] == new[row]
+        is_same = numbers[OLD, place] == events.old[row] and numbers[NEW, place] == events.new[row]
         if asked or numbers[NEW, place] != ABSENT or packed & 3 == OK:
             if answer == OTHER or asked == OTHER or (answer == TRIPLE and packed & 3 == OK):
                 bits[ANSWER, place] = UNTOLD
@@ -79,8 +88,8 @@ def pair_columns(
                 bits[ANSWER, place] = CHANGED
         if packed & 3 == OK:
             bits[KIND, place] = min(answer, OTHER)
-            numbers[OLD, place] = old[row] if answer != TRIPLE else ABSENT
-            numbers[NEW, place] = new[row] if answer != TRIPLE else ABSENT
+            numbers[OLD, place] = events.old[row] if answer != TRIPLE else ABSENT
+            numbers[NEW, place] = events.new[row] if answer != TRIPLE else ABSENT
     return count
 
 
