@@ -184,17 +184,18 @@ def write(path: Path, history: Columns) -> None:
     value = numpy.where(history.kind == OBSERVE, history.old, history.new)[call]
     hidden = (history.kind[call] == OBSERVE) & ~ends | (value == 0)
     count = len(call)
-    nothing = pyarrow.nulls(count, pyarrow.string())
-    names = {
+    given = {
         "index": numpy.arange(count), "time_ns": numpy.arange(count), "process": call,
         "type": pyarrow.array(numpy.where(ends, "ok", "invoke")), "actor": pyarrow.array(["client"] * count),
         "f": pyarrow.array(numpy.where(history.kind[call] == OVERWRITE, "write", "read")),
-        "key": pyarrow.array(["x"] * count), "node": nothing, "role": nothing, "mode": nothing, "error": nothing,
-        "phase": pyarrow.array(["load"] * count), "value": pyarrow.array(value.astype(str), mask=hidden),
+        "key": pyarrow.array(["x"] * count), "phase": pyarrow.array(["load"] * count),
+        "value": pyarrow.array(value.astype(str), mask=hidden),
     }  # fmt: skip
+    schema = parquet.schema()
+    nothing = pyarrow.nulls(count, pyarrow.string())
     table = (
-        pyarrow.table(names)
-        .cast(parquet.schema())
+        pyarrow.table({name: given.get(name, nothing) for name in schema.names})
+        .cast(schema)
         .replace_schema_metadata({parquet._METADATA: header_line(Header())})
     )
     pyarrow.parquet.write_table(table, path, compression="zstd")

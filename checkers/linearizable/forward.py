@@ -153,7 +153,7 @@ class _Search:
         stack = numpy.empty((STACK, width), dtype=numpy.int64)
         known = numpy.zeros(KNOWN, dtype=numpy.int64)
         while True:
-            answer = int(kernels.walk(*self._arguments(), self._slice(), stack, known))
+            answer = int(kernels.walk(self._search(), self._slice(), stack, known))
             if answer != kernels.PAUSED or self._done >= self._limits.steps:
                 return answer
 
@@ -162,7 +162,7 @@ class _Search:
         self._nodes = numpy.empty((1 << 14, 3), dtype=numpy.int64)
         regs, kernels, limit = self._regs, self._kernels, self._limits.configurations
         while self._done < self._limits.steps:
-            answer = kernels.advance(*self._arguments(), self._slice(), limit, len(self._events))
+            answer = kernels.advance(self._search(), self._slice(), limit, len(self._events))
             if answer == kernels.YES:
                 return self._decision("yes")
             if answer == kernels.NO:
@@ -259,9 +259,9 @@ class _Search:
         self._rows[0, : len(starts), kernels.NODE] = -1
         self._regs[kernels.N_NOW] = self._regs[kernels.MOST] = len(starts)
 
-    def _arguments(self) -> tuple[Any, ...]:
+    def _search(self) -> search_kernels.Search:
         table = self._steps.table if self._steps else self._no_table
-        return (
+        return search_kernels.Search(
             self._regs, self._events, self._ops, self._klass, self._pending, self._masks, self._crashed_by_bit,
             self._rows, self._heads, self._nodes, table, self._misses,
         )  # fmt: skip

@@ -164,10 +164,12 @@ def _searched(laid: _Laid, configurations: int) -> Array:
     pending, by_bit = (numpy.zeros(shape, dtype=numpy.int64) for shape in ((3, CALLS_MAX + 1), bits + 1))
     table = numpy.full((1, 3), -1, dtype=numpy.int64)
     results = numpy.zeros((len(laid.sizes), 3), dtype=numpy.int64)
+    search = search_kernels.Search(
+        regs, laid.events, laid.ops, laid.klass, pending, masks, by_bit, rows, heads, nodes, table, misses
+    )
     load(search_kernels).advance_many(
-        laid.bounds, laid.klass_at, laid.sizes, laid.events, laid.ops, laid.klass, laid.crashed, regs, pending, masks,
-        by_bit, rows, heads, nodes, table, misses, STEPS, configurations, results,
-    )  # fmt: skip
+        laid.bounds, laid.klass_at, laid.sizes, laid.crashed, search, STEPS, configurations, results
+    )
     return results
 
 

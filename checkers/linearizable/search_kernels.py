@@ -14,12 +14,12 @@ that could be true there. The difference is their form:
 - Every linearized mutator is a node (call, event, node before): the log from which an order is read at the end.
 
 `advance` works until it ends or needs something (an answer below), then stands still and goes on when called again:
-what it has begun can be done again without harm. `regs` holds all that it remembers.
+what it has begun can be done again without harm.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from checkers.compiled import bare_kernel, inlined_kernel
 
@@ -65,11 +65,37 @@ AHEAD = 32  # events that a choice looks ahead
 ALTERNATIVES_MAX = 2_000  # looked at in one place before the walk is given up
 
 
+class Search(NamedTuple):
+    """All that a search has, in arrays of int64.
+
+    - `regs`: what it remembers; `events`: call << 2 | type; `ops`: a row a call; `klass`: a row an action
+    - `pending`: the calls that run, three lists; `masks`: the bits of live mutators, OVERWRITES and UPDATES
+    - `crashed`: crashed calls by their bits
+    - `rows`: configurations: those before the event and those after it (which is which alternates: NOW), and SEEN
+    - `heads`: for the rows after and those seen, the epoch of each bucket and its first row; an older epoch's is empty
+    - `nodes`: the log; `table`: steps that were looked up (one row: there are none); `misses`: the steps to look up
+    """
+
+    regs: Array
+    events: Array
+    ops: Array
+    klass: Array
+    pending: Array
+    masks: Array
+    crashed: Array
+    rows: Array
+    heads: Array
+    nodes: Array
+    table: Array
+    misses: Array
+
+
 @inlined_kernel
-def step(ops: Array, op: int, state: int, table: Array) -> Number:
+def step(search: Any, op: int, state: int) -> Number:
     """The state after the call, ILLEGAL, or (where steps are looked up) UNKNOWN."""
-    if table.shape[0] > 1:
-        return look_up(table, state, ops[op, ACTION])
+    ops = search.ops
+    if search.table.shape[0] > 1:
+        return look_up(search.table, state, ops[op, ACTION])
     kind = ops[op, KIND]
     if kind == OVERWRITE:
         return ops[op, NEW]
@@ -106,29 +132,32 @@ def note_steps(table: Array, triples: Array) -> None:
 
 
 @inlined_kernel
-def asked(regs: Array, misses: Array, ops: Array, op: int, state: int, result: int) -> Number:
-    """`result`; for an UNKNOWN step ILLEGAL, after the step was noted in `misses`."""
+def asked(search: Any, op: int, state: int) -> Number:
+    """As `step`; for an UNKNOWN one ILLEGAL, after it was noted in `misses`."""
+    result = step(search, op, state)
     if result != UNKNOWN:
         return result
-    count = regs[N_MISSES]
+    misses, action = search.misses, search.ops[op, ACTION]
+    count = search.regs[N_MISSES]
     for miss in range(count):
-        if misses[miss, 0] == state and misses[miss, 1] == ops[op, ACTION]:
+        if misses[miss, 0] == state and misses[miss, 1] == action:
             return ILLEGAL
     if count < MISSES_MAX:
         misses[count, 0] = state
-        misses[count, 1] = ops[op, ACTION]
-        regs[N_MISSES] = count + 1
+        misses[count, 1] = action
+        search.regs[N_MISSES] = count + 1
     return ILLEGAL
 
 
 @inlined_kernel
-def keep(regs: Array, rows: Array, count: int, heads: Array, masks: Array) -> Number:
+def keep(search: Any, rows: Array, count: int, heads: Array) -> Number:
     """Keep the row at `count` unless a row that is at least as good is there; mark those that it is better than.
 
     The new number of rows.
     """
+    masks = search.masks
     words = masks.shape[1]
-    epoch = regs[EPOCH]
+    epoch = search.regs[EPOCH]
     state = rows[count, STATE]
     hashed = state * 0x9E3779B1
     for word in range(words):
@@ -141,7 +170,7 @@ def keep(regs: Array, rows: Array, count: int, heads: Array, masks: Array) -> Nu
     before = -1
     other = heads[place, 1]
     while other >= 0:
-        regs[STEPS] += 1
+        search.regs[STEPS] += 1
         after = rows[other, LINK]
         alike = rows[other, STATE] == state
         worse = alike
@@ -195,14 +224,15 @@ def packed(rows: Array, count: int) -> int:
 
 
 @inlined_kernel
-def insert_live(regs: Array, ops: Array, pending: Array, op: int) -> None:
+def insert_live(search: Any, op: int) -> None:
     """Live mutators stand in the order in which they return."""
-    place = regs[N_LIVE]
-    while place > 0 and ops[pending[LIVE, place - 1], RETURNS] > ops[op, RETURNS]:
+    pending = search.pending
+    place = search.regs[N_LIVE]
+    while place > 0 and search.ops[pending[LIVE, place - 1], RETURNS] > search.ops[op, RETURNS]:
         pending[LIVE, place] = pending[LIVE, place - 1]
         place -= 1
     pending[LIVE, place] = op
-    regs[N_LIVE] += 1
+    search.regs[N_LIVE] += 1
 
 
 @inlined_kernel
@@ -228,6 +258,7 @@ def first_unused(rows: Array, place: int, words: int, base: int, invoked: int) -
 
 @inlined_kernel
 def successor(
+    search: Any,
     rows: Array,
     place: int,
     others: Array,
@@ -236,43 +267,40 @@ def successor(
     word: int,
     mask: int,
     overwrites: bool,
-    masks: Array,
 ) -> None:
     """The row after a mutator with that bit was linearized, but for the observations that it makes legal."""
-    words = masks.shape[1]
+    words = search.masks.shape[1]
     rows[place, STATE] = state
     rows[place, NODE] = others[other, NODE]
     for index in range(words):
         owed = others[other, MASKS + index]
-        rows[place, MASKS + index] = owed & ~masks[OVERWRITES, index] if overwrites else owed
+        rows[place, MASKS + index] = owed & ~search.masks[OVERWRITES, index] if overwrites else owed
         rows[place, MASKS + words + index] = others[other, MASKS + words + index]
     rows[place, MASKS + word] &= ~mask
     rows[place, MASKS + words + word] |= mask
 
 
 @bare_kernel
-def advance(
-    regs: Array, events: Array, ops: Array, klass: Array, pending: Array, masks: Array, crashed: Array, rows: Array,
-    heads: Array, nodes: Array, table: Array, misses: Array, budget: int, rows_max: int, stop: int,
-) -> int:  # fmt: skip
+def advance(search: Any, budget: int, rows_max: int, stop: int) -> int:
     """Go on from where `regs` says to event `stop`; about `budget` steps at most. One of the answers above."""
-    words = masks.shape[1]
+    regs, ops, rows = search.regs, search.ops, search.rows
+    words = search.masks.shape[1]
     size = rows.shape[1]
     end = regs[STEPS] + budget
     while regs[EVENT] < stop:
         if regs[STEPS] > end:
             return PAUSED
-        event = events[regs[EVENT]]
+        event = search.events[regs[EVENT]]
         op = event >> 2
         event_type = event & 3
         regs[STEPS] += 1 + (regs[N_NOW] >> 2)
         if event_type == INVOKE:
-            if not begin(regs, op, ops, klass, pending, masks, rows, table, misses):
+            if not begin(search, op):
                 return UNKNOWN_STEPS
             regs[EVENT] += 1
             continue
         if event_type == RETIRE:
-            retire(regs, op, ops, klass, pending, masks, rows, heads)
+            retire(search, op)
             regs[EVENT] += 1
             continue
         word, mask = ops[op, WORD], ops[op, MASK]
@@ -290,7 +318,7 @@ def advance(
             if done:
                 for row in range(regs[N_NOW]):
                     now[row, MASKS + words + word] &= ~mask
-                end_call(regs, op, ops, pending, masks)
+                end_call(search, op)
                 regs[EVENT] += 1
                 continue
             if size < 2 * regs[N_NOW] + 64:
@@ -304,11 +332,11 @@ def advance(
                 uses = now[row, MASKS + words + word] & mask
                 if owes or not (observes or uses):
                     copy_row(seen, regs[N_SEEN], now, row)
-                    regs[N_SEEN] = keep(regs, seen, regs[N_SEEN], heads[1], masks)
+                    regs[N_SEEN] = keep(search, seen, regs[N_SEEN], search.heads[1])
                 if not owes:
                     copy_row(after, regs[N_AFTER], now, row)
                     after[regs[N_AFTER], MASKS + words + word] &= ~mask
-                    regs[N_AFTER] = keep(regs, after, regs[N_AFTER], heads[0], masks)
+                    regs[N_AFTER] = keep(search, after, regs[N_AFTER], search.heads[0])
             regs[BUSY] = 1
         while regs[HEAD] < regs[N_SEEN]:
             if regs[STEPS] > end or regs[N_AFTER] + regs[N_SEEN] > rows_max:
@@ -316,12 +344,10 @@ def advance(
             room = regs[N_LIVE] + regs[N_CLASSES] + 2
             if max(regs[N_AFTER], regs[N_SEEN]) + room >= size:
                 return ROWS_FULL
-            if regs[N_NODES] + room >= nodes.shape[0]:
+            if regs[N_NODES] + room >= search.nodes.shape[0]:
                 return NODES_FULL
             if seen[regs[HEAD], GONE] == 0:
-                expand(
-                    regs, op, ops, klass, pending, masks, crashed, after, seen, heads, nodes, table, misses
-                )
+                expand(search, op, after, seen)
                 if regs[N_MISSES]:
                     return UNKNOWN_STEPS
             regs[HEAD] += 1
@@ -332,22 +358,29 @@ def advance(
         regs[NOW] = 1 - regs[NOW]
         regs[N_NOW] = regs[N_AFTER]
         regs[MOST] = max(regs[MOST], regs[N_NOW])
-        end_call(regs, op, ops, pending, masks)
+        end_call(search, op)
         regs[EVENT] += 1
     return YES
 
 
 @bare_kernel
 def advance_many(
-    bounds: Array, klass_at: Array, sizes: Array, events: Array, ops: Array, klass: Array, crashed: Array, regs: Array,
-    pending: Array, masks: Array, crashed_by_bit: Array, rows: Array, heads: Array, nodes: Array, table: Array,
-    misses: Array, budget: int, rows_max: int, results: Array,
-) -> None:  # fmt: skip
+    bounds: Array,
+    klass_at: Array,
+    sizes: Array,
+    crashed: Array,
+    search: Any,
+    budget: int,
+    rows_max: int,
+    results: Array,
+) -> None:
     """Search many registers laid out by `layout_kernels.lay_out_many`, those with masks that fit in a word.
 
-    `sizes` has of each its events, live bits and crashed calls. `results` gets of each an answer of `advance`, the call
-    that failed and the most configurations. A register with an answer other than YES and NO is still undecided.
+    `search` has the events, calls and classes of all registers. `sizes` has of each its events, live bits and crashed
+    calls, `crashed` all crashed calls. `results` gets of each an answer of `advance`, the call that failed and the most
+    configurations. A register with an answer other than YES and NO is still undecided.
     """
+    regs, events, ops, klass, pending, masks, by_bit, rows, heads, nodes, table, misses = search
     for register in range(bounds.shape[0] - 1):
         first, end, begins = bounds[register], bounds[register + 1], klass_at[register]
         n_events, live, n_crashed = sizes[register, 0], sizes[register, 1], sizes[register, 2]
@@ -362,83 +395,95 @@ def advance_many(
         rows[0, 0, :] = 0
         rows[0, 0, NODE] = -1
         for bit in range(n_crashed):
-            crashed_by_bit[live + bit] = crashed[first + bit]
-        answer = advance(
-            regs, events[3 * first : 3 * first + n_events], ops[first:end], klass[begins : klass_at[register + 1]],
-            pending, masks, crashed_by_bit, rows, heads, nodes, table, misses, budget, rows_max, n_events,
-        )  # fmt: skip
+            by_bit[live + bit] = crashed[first + bit]
+        own_events = events[3 * first : 3 * first + n_events]
+        own_klass = klass[begins : klass_at[register + 1]]
+        own = Search(
+            regs,
+            own_events,
+            ops[first:end],
+            own_klass,
+            pending,
+            masks,
+            by_bit,
+            rows,
+            heads,
+            nodes,
+            table,
+            misses,
+        )
+        answer = advance(own, budget, rows_max, n_events)
         results[register, 0] = answer
-        results[register, 1] = events[3 * first + regs[EVENT]] >> 2 if answer == NO else -1
+        results[register, 1] = own_events[regs[EVENT]] >> 2 if answer == NO else -1
         results[register, 2] = regs[MOST]
 
 
 @inlined_kernel
-def begin(
-    regs: Array, op: int, ops: Array, klass: Array, pending: Array, masks: Array, rows: Array, table: Array,
-    misses: Array,
-) -> bool:  # fmt: skip
+def begin(search: Any, op: int) -> bool:
     """An invocation. False if it needs steps that are not known; then nothing was done."""
+    regs, ops = search.regs, search.ops
     word, mask = ops[op, WORD], ops[op, MASK]
     if word >= 0:
-        now = rows[regs[NOW]]
+        now = search.rows[regs[NOW]]
         if ops[op, KIND] <= REFUSE:
             for row in range(regs[N_NOW]):
                 state = now[row, STATE]
-                asked(regs, misses, ops, op, state, step(ops, op, state, table))
+                asked(search, op, state)
             if regs[N_MISSES]:
                 return False
             for row in range(regs[N_NOW]):
-                if step(ops, op, now[row, STATE], table) == ILLEGAL:
+                if step(search, op, now[row, STATE]) == ILLEGAL:
                     now[row, MASKS + word] |= mask
         else:
             for row in range(regs[N_NOW]):
                 now[row, MASKS + word] |= mask
-    begin_call(regs, op, ops, klass, pending, masks)
+    begin_call(search, op)
     return True
 
 
 @inlined_kernel
-def begin_call(regs: Array, op: int, ops: Array, klass: Array, pending: Array, masks: Array) -> None:
+def begin_call(search: Any, op: int) -> None:
     """From now on the call is pending."""
+    regs, ops = search.regs, search.ops
     word, mask = ops[op, WORD], ops[op, MASK]
     if word < 0:
         action = ops[op, ACTION]
-        if klass[action, INVOKED] == 0:
-            pending[CLASSES, regs[N_CLASSES]] = action
+        if search.klass[action, INVOKED] == 0:
+            search.pending[CLASSES, regs[N_CLASSES]] = action
             regs[N_CLASSES] += 1
-        klass[action, INVOKED] += 1
+        search.klass[action, INVOKED] += 1
     elif ops[op, KIND] <= REFUSE:
-        pending[WATCHING, regs[N_WATCHING]] = op
+        search.pending[WATCHING, regs[N_WATCHING]] = op
         regs[N_WATCHING] += 1
     else:
-        insert_live(regs, ops, pending, op)
-        masks[OVERWRITES if ops[op, KIND] == OVERWRITE else UPDATES, word] |= mask
+        insert_live(search, op)
+        search.masks[OVERWRITES if ops[op, KIND] == OVERWRITE else UPDATES, word] |= mask
 
 
 @inlined_kernel
-def end_call(regs: Array, op: int, ops: Array, pending: Array, masks: Array) -> None:
+def end_call(search: Any, op: int) -> None:
     """From now on the live call is not pending."""
+    regs, ops = search.regs, search.ops
     if ops[op, KIND] <= REFUSE:
-        regs[N_WATCHING] = take_out(pending, WATCHING, regs[N_WATCHING], op)
+        regs[N_WATCHING] = take_out(search.pending, WATCHING, regs[N_WATCHING], op)
         return
-    regs[N_LIVE] = take_out(pending, LIVE, regs[N_LIVE], op)
-    masks[OVERWRITES, ops[op, WORD]] &= ~ops[op, MASK]
-    masks[UPDATES, ops[op, WORD]] &= ~ops[op, MASK]
+    regs[N_LIVE] = take_out(search.pending, LIVE, regs[N_LIVE], op)
+    search.masks[OVERWRITES, ops[op, WORD]] &= ~ops[op, MASK]
+    search.masks[UPDATES, ops[op, WORD]] &= ~ops[op, MASK]
 
 
 @bare_kernel
-def retire(
-    regs: Array, op: int, ops: Array, klass: Array, pending: Array, masks: Array, rows: Array, heads: Array
-) -> None:
+def retire(search: Any, op: int) -> None:
     """Forget which calls of the class of `op` were used: no later call can see what that class leaves."""
-    action = ops[op, ACTION]
+    regs, klass = search.regs, search.klass
+    action = search.ops[op, ACTION]
     invoked = klass[action, INVOKED]
     if invoked == 0:
         return
-    words = masks.shape[1]
-    regs[N_CLASSES] = take_out(pending, CLASSES, regs[N_CLASSES], action)
+    words = search.masks.shape[1]
+    regs[N_CLASSES] = take_out(search.pending, CLASSES, regs[N_CLASSES], action)
     klass[action, INVOKED] = 0
-    now = rows[regs[NOW]]
+    now = search.rows[regs[NOW]]
     touched = False
     for bit in range(klass[action, BASE], klass[action, BASE] + invoked):
         word, mask = MASKS + words + bit // BITS, 1 << (bit % BITS)
@@ -453,41 +498,38 @@ def retire(
     for row in range(regs[N_NOW]):
         if count < row:
             copy_row(now, count, now, row)
-        count = keep(regs, now, count, heads[0], masks)
+        count = keep(search, now, count, search.heads[0])
     regs[N_NOW] = packed(now, count)
 
 
 @inlined_kernel
-def settle(
-    regs: Array, rows: Array, place: int, ops: Array, pending: Array, table: Array, misses: Array
-) -> None:
+def settle(search: Any, rows: Array, place: int) -> None:
     """Linearize the owed observations that are legal in the row's state."""
+    regs = search.regs
     regs[STEPS] += regs[N_WATCHING]
     state = rows[place, STATE]
     for index in range(regs[N_WATCHING]):
-        op = pending[WATCHING, index]
-        word, mask = MASKS + ops[op, WORD], ops[op, MASK]
+        op = search.pending[WATCHING, index]
+        word, mask = MASKS + search.ops[op, WORD], search.ops[op, MASK]
         if rows[place, word] & mask == 0:
             continue
-        if asked(regs, misses, ops, op, state, step(ops, op, state, table)) != ILLEGAL:
+        if asked(search, op, state) != ILLEGAL:
             rows[place, word] &= ~mask
 
 
 @inlined_kernel
-def helps(
-    regs: Array, rows: Array, place: int, state: int, word: int, mask: int, ops: Array, klass: Array, pending: Array,
-    table: Array, misses: Array, words: int,
-) -> bool:  # fmt: skip
+def helps(search: Any, rows: Array, place: int, state: int, word: int, mask: int, words: int) -> bool:
     """Whether the mutator with that bit, which would leave `state`, makes something legal that the row waits for.
 
     That is an observation that it owes, or an update that it has not used.
     """
+    regs, ops, klass, pending = search.regs, search.ops, search.klass, search.pending
     regs[STEPS] += regs[N_WATCHING] + regs[N_LIVE] + regs[N_CLASSES]
     for index in range(regs[N_WATCHING]):
         op = pending[WATCHING, index]
         if rows[place, MASKS + ops[op, WORD]] & ops[op, MASK] == 0:
             continue
-        if asked(regs, misses, ops, op, state, step(ops, op, state, table)) != ILLEGAL:
+        if asked(search, op, state) != ILLEGAL:
             return True
     for index in range(regs[N_LIVE]):
         op = pending[LIVE, index]
@@ -495,14 +537,14 @@ def helps(
             continue
         if ops[op, WORD] == word and ops[op, MASK] == mask:
             continue
-        if asked(regs, misses, ops, op, state, step(ops, op, state, table)) != ILLEGAL:
+        if asked(search, op, state) != ILLEGAL:
             return True
     for index in range(regs[N_CLASSES]):
         action = pending[CLASSES, index]
         op = klass[action, OP]
         if ops[op, KIND] != UPDATE:
             continue
-        if asked(regs, misses, ops, op, state, step(ops, op, state, table)) == ILLEGAL:
+        if asked(search, op, state) == ILLEGAL:
             continue
         for bit in range(klass[action, BASE], klass[action, BASE] + klass[action, INVOKED]):
             same = bit // BITS == word and 1 << (bit % BITS) == mask
@@ -512,12 +554,10 @@ def helps(
 
 
 @inlined_kernel
-def expand(
-    regs: Array, target: int, ops: Array, klass: Array, pending: Array, masks: Array, crashed: Array, after: Array,
-    seen: Array, heads: Array, nodes: Array, table: Array, misses: Array,
-) -> None:  # fmt: skip
+def expand(search: Any, target: int, after: Array, seen: Array) -> None:
     """From the row at HEAD, linearize the target, and, in one row each, the pending calls that may help it."""
-    words = masks.shape[1]
+    regs, ops, klass, heads = search.regs, search.ops, search.klass, search.heads
+    words = search.masks.shape[1]
     row = regs[HEAD]
     state = seen[row, STATE]
     target_word, target_mask = ops[target, WORD], ops[target, MASK]
@@ -525,68 +565,65 @@ def expand(
     regs[TRIED] += 1
     if not observes:
         klass[ops[target, ACTION], TRIED_AT] = regs[TRIED]
-        result = asked(regs, misses, ops, target, state, step(ops, target, state, table))
+        result = asked(search, target, state)
         if result != ILLEGAL:
             place = regs[N_AFTER]
             overwrites = ops[target, KIND] == OVERWRITE
-            successor(after, place, seen, row, result, target_word, target_mask, overwrites, masks)
-            settle(regs, after, place, ops, pending, table, misses)
+            successor(search, after, place, seen, row, result, target_word, target_mask, overwrites)
+            settle(search, after, place)
             after[place, MASKS + words + target_word] &= ~target_mask
-            keep_with_log(regs, after, N_AFTER, heads[0], masks, nodes, target)
+            keep_with_log(search, after, N_AFTER, heads[0], target)
     for index in range(regs[N_LIVE] + regs[N_CLASSES]):
         regs[STEPS] += 1
         if index < regs[N_LIVE]:
-            op = pending[LIVE, index]
+            op = search.pending[LIVE, index]
             word, mask = ops[op, WORD], ops[op, MASK]
             action = ops[op, ACTION]
             if klass[action, TRIED_AT] == regs[TRIED] or seen[row, MASKS + words + word] & mask:
                 continue
             klass[action, TRIED_AT] = regs[TRIED]
-            result = asked(regs, misses, ops, op, state, step(ops, op, state, table))
+            result = asked(search, op, state)
             if result == ILLEGAL:
                 continue
         else:
-            action = pending[CLASSES, index - regs[N_LIVE]]
+            action = search.pending[CLASSES, index - regs[N_LIVE]]
             op = klass[action, OP]
             if klass[action, TRIED_AT] == regs[TRIED]:
                 continue
-            result = asked(regs, misses, ops, op, state, step(ops, op, state, table))
+            result = asked(search, op, state)
             if result == ILLEGAL:
                 continue
             bit = first_unused(seen, row, words, klass[action, BASE], klass[action, INVOKED])
             if bit < 0:
                 continue
-            op = crashed[bit]
+            op = search.crashed[bit]
             word, mask = bit // BITS, 1 << (bit % BITS)
         must = ops[op, KIND] == UPDATE and seen[row, MASKS + word] & mask
-        if not must and not helps(
-            regs, seen, row, result, word, mask, ops, klass, pending, table, misses, words
-        ):
+        if not must and not helps(search, seen, row, result, word, mask, words):
             continue
         place = regs[N_SEEN]
-        successor(seen, place, seen, row, result, word, mask, ops[op, KIND] == OVERWRITE, masks)
-        settle(regs, seen, place, ops, pending, table, misses)
+        successor(search, seen, place, seen, row, result, word, mask, ops[op, KIND] == OVERWRITE)
+        settle(search, seen, place)
         if observes and seen[place, MASKS + target_word] & target_mask == 0:
             copy_row(after, regs[N_AFTER], seen, place)
-            keep_with_log(regs, after, N_AFTER, heads[0], masks, nodes, op)
+            keep_with_log(search, after, N_AFTER, heads[0], op)
         else:
-            keep_with_log(regs, seen, N_SEEN, heads[1], masks, nodes, op)
+            keep_with_log(search, seen, N_SEEN, heads[1], op)
 
 
 @inlined_kernel
-def keep_with_log(
-    regs: Array, rows: Array, count_at: int, heads: Array, masks: Array, nodes: Array, op: int
-) -> None:
+def keep_with_log(search: Any, rows: Array, count_at: int, heads: Array, op: int) -> None:
     """Keep the row that stands behind the last, and note how it came about."""
-    count = regs[count_at]
-    if keep(regs, rows, count, heads, masks) > count:
-        regs[count_at] = count + 1
-        rows[count, NODE] = noted(regs, nodes, op, rows[count, NODE])
+    count = search.regs[count_at]
+    if keep(search, rows, count, heads) > count:
+        search.regs[count_at] = count + 1
+        rows[count, NODE] = noted(search, op, rows[count, NODE])
 
 
 @inlined_kernel
-def noted(regs: Array, nodes: Array, op: int, before: int) -> Number:
+def noted(search: Any, op: int, before: int) -> Number:
     """A new node of the log: the call was linearized at this event."""
+    regs, nodes = search.regs, search.nodes
     node = regs[N_NODES]
     nodes[node, 0] = op
     nodes[node, 1] = regs[EVENT]
@@ -596,57 +633,53 @@ def noted(regs: Array, nodes: Array, op: int, before: int) -> Number:
 
 
 @bare_kernel
-def walk(
-    regs: Array, events: Array, ops: Array, klass: Array, pending: Array, masks: Array, crashed: Array, rows: Array,
-    heads: Array, nodes: Array, table: Array, misses: Array, budget: int, stack: Array, known: Array,
-) -> Number:  # fmt: skip
+def walk(search: Any, budget: int, stack: Array, known: Array) -> Number:
     """Go along one configuration, a register's, choosing at every return what seems best; back where that was wrong.
 
     The quick way to a yes. YES, PAUSED, or LOST: undecided, `advance` must search from the beginning. `stack` (a ring)
     keeps the last alternatives that were not chosen; `known` are hashes of the configurations that were tried since
     the farthest event was reached.
     """
-    words = masks.shape[1]
+    regs, events, ops = search.regs, search.events, search.ops
+    words = search.masks.shape[1]
     end = regs[STEPS] + budget
     while regs[EVENT] < events.shape[0]:
         if regs[STEPS] > end:
             return PAUSED
-        if regs[N_NODES] + regs[N_LIVE] + regs[N_CLASSES] + 4 >= nodes.shape[0]:
+        if regs[N_NODES] + regs[N_LIVE] + regs[N_CLASSES] + 4 >= search.nodes.shape[0]:
             return LOST
         regs[STEPS] += 1
         event = regs[EVENT]
         op, event_type = events[event] >> 2, events[event] & 3
-        now = rows[regs[NOW]]
+        now = search.rows[regs[NOW]]
         if event_type == RETIRE:
-            retire(regs, op, ops, klass, pending, masks, rows, heads)
+            retire(search, op)
         elif event_type == INVOKE:
             word = ops[op, WORD]
-            if word >= 0 and (ops[op, KIND] > REFUSE or not fits(ops, op, now[0, STATE])):
+            if word >= 0 and (ops[op, KIND] > REFUSE or not fits(search, op, now[0, STATE])):
                 now[0, MASKS + word] |= ops[op, MASK]
-            begin_call(regs, op, ops, klass, pending, masks)
+            begin_call(search, op)
         else:
             observes = ops[op, KIND] <= REFUSE
             at = MASKS + ops[op, WORD] if observes else MASKS + words + ops[op, WORD]
             if (now[0, at] & ops[op, MASK] == 0) != observes:
-                push(regs, stack, now, 0, 1)
-                if not choose(regs, op, events, ops, klass, pending, masks, crashed, now, nodes):
-                    if not back(
-                        regs, events, ops, klass, pending, masks, crashed, rows, heads, nodes, table, misses, stack,
-                        known,
-                    ):  # fmt: skip
+                push(search, stack, now, 0, 1)
+                if not choose(search, op, now):
+                    if not back(search, stack, known):
                         return LOST
                     continue
                 now[0, MASKS + words + ops[op, WORD]] &= ~ops[op, MASK]
                 stack[regs[TOP], ENTRY_TAKEN] = hashed(now, 0, event + 1, words)
             now[0, MASKS + words + ops[op, WORD]] &= ~ops[op, MASK]
-            end_call(regs, op, ops, pending, masks)
+            end_call(search, op)
         regs[EVENT] += 1
     return YES
 
 
 @inlined_kernel
-def push(regs: Array, stack: Array, rows: Array, place: int, open_: int) -> None:
+def push(search: Any, stack: Array, rows: Array, place: int, open_: int) -> None:
     """Put a row on the stack; `open_`: the alternatives at its event have not been listed yet."""
+    regs = search.regs
     top = regs[TOP] + 1 if regs[TOP] + 1 < stack.shape[0] else 0
     regs[TOP] = top
     regs[DEPTH] = min(regs[DEPTH] + 1, stack.shape[0])
@@ -669,23 +702,21 @@ def hashed(rows: Array, place: int, event: int, words: int) -> Number:
 
 
 @inlined_kernel
-def back(
-    regs: Array, events: Array, ops: Array, klass: Array, pending: Array, masks: Array, crashed: Array, rows: Array,
-    heads: Array, nodes: Array, table: Array, misses: Array, stack: Array, known: Array,
-) -> bool:  # fmt: skip
+def back(search: Any, stack: Array, known: Array) -> bool:
     """Go back to the last alternative that was not tried. False if there is none, or too many were tried already."""
+    regs, rows = search.regs, search.rows
     if regs[EVENT] > regs[FAR]:
         regs[FAR] = regs[EVENT]
         regs[ALTERNATIVES] = 0
         if 2 * regs[KNOWN] > known.shape[0] - ALTERNATIVES_MAX:
             known[:] = 0
             regs[KNOWN] = 0
-    words = masks.shape[1]
+    words = search.masks.shape[1]
     while regs[DEPTH] > 0:
         top = regs[TOP]
         regs[TOP] = top - 1 if top > 0 else stack.shape[0] - 1
         regs[DEPTH] -= 1
-        rewind(regs, events, ops, klass, pending, masks, stack[top, ENTRY_EVENT])
+        rewind(search, stack[top, ENTRY_EVENT])
         for index in range(rows.shape[2]):
             rows[regs[NOW], 0, index] = stack[top, ENTRY + index]
         regs[N_NODES] = stack[top, ENTRY_NODES]
@@ -693,10 +724,7 @@ def back(
         if stack[top, ENTRY_OPEN] == 0:
             return True
         taken = stack[top, ENTRY_TAKEN]
-        answer = advance(
-            regs, events, ops, klass, pending, masks, crashed, rows, heads, nodes, table, misses, 1 << 40, 1 << 40,
-            regs[EVENT] + 1,
-        )  # fmt: skip
+        answer = advance(search, 1 << 40, 1 << 40, regs[EVENT] + 1)
         if answer == NO:
             regs[BUSY] = 0
             continue
@@ -715,43 +743,40 @@ def back(
                 known[place] = mark
                 regs[KNOWN] += 1
                 regs[ALTERNATIVES] += 1
-                push(regs, stack, now, index, 0)
+                push(search, stack, now, index, 0)
         if regs[ALTERNATIVES] > ALTERNATIVES_MAX:
             return False
     return False
 
 
 @inlined_kernel
-def fits(ops: Array, op: int, state: int) -> Number:
+def fits(search: Any, op: int, state: int) -> Number:
     """Whether a register's call is legal in the state."""
-    kind = ops[op, KIND]
-    return kind == OVERWRITE or (ops[op, OLD] == state) == (kind != REFUSE)
+    kind = search.ops[op, KIND]
+    return kind == OVERWRITE or (search.ops[op, OLD] == state) == (kind != REFUSE)
 
 
 @inlined_kernel
-def choose(
-    regs: Array, op: int, events: Array, ops: Array, klass: Array, pending: Array, masks: Array, crashed: Array,
-    now: Array, nodes: Array,
-) -> bool:  # fmt: skip
+def choose(search: Any, op: int, now: Array) -> bool:
     """Let the call return: linearize it, after other calls if necessary. False if no way was found."""
+    ops = search.ops
     word, mask = ops[op, WORD], ops[op, MASK]
     owed = now[0, MASKS + word] & mask
     if ops[op, KIND] == OVERWRITE:
-        if owed or better(regs, op, events, ops, pending, now):
-            make(regs, op, word, mask, ops, pending, masks, now, nodes)
+        if owed or better(search, op, now):
+            make(search, op, word, mask, now)
         return True
-    if not fits(ops, op, now[0, STATE]) and not lead_to(
-        regs, op, ops, klass, pending, masks, crashed, now, nodes
-    ):
+    if not fits(search, op, now[0, STATE]) and not lead_to(search, op, now):
         return False
     if ops[op, KIND] == UPDATE:
-        make(regs, op, word, mask, ops, pending, masks, now, nodes)
+        make(search, op, word, mask, now)
     return True
 
 
 @inlined_kernel
-def better(regs: Array, op: int, events: Array, ops: Array, pending: Array, now: Array) -> bool:
+def better(search: Any, op: int, now: Array) -> bool:
     """Whether to linearize an overwrite that may stay unseen: for the next invocations, or for owed observations."""
+    regs, events, ops = search.regs, search.events, search.ops
     value, state = ops[op, NEW], now[0, STATE]
     for event in range(regs[EVENT] + 1, min(events.shape[0], regs[EVENT] + AHEAD)):
         other = events[event] >> 2
@@ -761,105 +786,91 @@ def better(regs: Array, op: int, events: Array, ops: Array, pending: Array, now:
             if ops[other, OLD] == value:
                 return True
     for index in range(regs[N_WATCHING]):
-        other = pending[WATCHING, index]
-        if now[0, MASKS + ops[other, WORD]] & ops[other, MASK] and fits(ops, other, value):
+        other = search.pending[WATCHING, index]
+        if now[0, MASKS + ops[other, WORD]] & ops[other, MASK] and fits(search, other, value):
             return True
     return False
 
 
 @inlined_kernel
-def make(
-    regs: Array,
-    op: int,
-    word: int,
-    mask: int,
-    ops: Array,
-    pending: Array,
-    masks: Array,
-    now: Array,
-    nodes: Array,
-) -> None:
+def make(search: Any, op: int, word: int, mask: int, now: Array) -> None:
     """Linearize a mutator in the one row."""
-    words = masks.shape[1]
-    now[0, NODE] = noted(regs, nodes, op, now[0, NODE])
+    ops = search.ops
+    words = search.masks.shape[1]
+    now[0, NODE] = noted(search, op, now[0, NODE])
     now[0, STATE] = ops[op, NEW]
     if ops[op, KIND] == OVERWRITE:
         for index in range(words):
-            now[0, MASKS + index] &= ~masks[OVERWRITES, index]
+            now[0, MASKS + index] &= ~search.masks[OVERWRITES, index]
     now[0, MASKS + word] &= ~mask
     now[0, MASKS + words + word] |= mask
-    for index in range(regs[N_WATCHING]):
-        other = pending[WATCHING, index]
-        if fits(ops, other, ops[op, NEW]):
+    for index in range(search.regs[N_WATCHING]):
+        other = search.pending[WATCHING, index]
+        if fits(search, other, ops[op, NEW]):
             now[0, MASKS + ops[other, WORD]] &= ~ops[other, MASK]
 
 
 @inlined_kernel
-def lead_to(
-    regs: Array, target: int, ops: Array, klass: Array, pending: Array, masks: Array, crashed: Array, now: Array,
-    nodes: Array,
-) -> bool:  # fmt: skip
+def lead_to(search: Any, target: int, now: Array) -> bool:
     """Linearize one pending mutator, or two, so that the target is legal. The first to return is used first."""
-    words = masks.shape[1]
+    regs, ops = search.regs, search.ops
+    words = search.masks.shape[1]
     state = now[0, STATE]
     for two in range(2):
         for index in range(regs[N_LIVE] + regs[N_CLASSES]):
-            op, word, mask = candidate(regs, index, ops, klass, pending, crashed, now, words)
-            if op < 0 or op == target or not fits(ops, op, state):
+            op, word, mask = candidate(search, index, now, words)
+            if op < 0 or op == target or not fits(search, op, state):
                 continue
             if two == 0:
-                if fits(ops, target, ops[op, NEW]):
-                    make(regs, op, word, mask, ops, pending, masks, now, nodes)
+                if fits(search, target, ops[op, NEW]):
+                    make(search, op, word, mask, now)
                     return True
                 continue
             for other in range(regs[N_LIVE] + regs[N_CLASSES]):
-                then, then_word, then_mask = candidate(regs, other, ops, klass, pending, crashed, now, words)
+                then, then_word, then_mask = candidate(search, other, now, words)
                 if then < 0 or then in (op, target) or ops[then, KIND] != UPDATE:
                     continue
-                if ops[then, OLD] == ops[op, NEW] and fits(ops, target, ops[then, NEW]):
-                    make(regs, op, word, mask, ops, pending, masks, now, nodes)
-                    make(regs, then, then_word, then_mask, ops, pending, masks, now, nodes)
+                if ops[then, OLD] == ops[op, NEW] and fits(search, target, ops[then, NEW]):
+                    make(search, op, word, mask, now)
+                    make(search, then, then_word, then_mask, now)
                     return True
     return False
 
 
 @inlined_kernel
-def candidate(
-    regs: Array, index: int, ops: Array, klass: Array, pending: Array, crashed: Array, now: Array, words: int
-) -> tuple[int, int, int]:
+def candidate(search: Any, index: int, now: Array, words: int) -> tuple[int, int, int]:
     """The pending mutator at that place, live ones first, with its bit; -1 if it was used."""
-    if index < regs[N_LIVE]:
-        op = pending[LIVE, index]
-        word, mask = ops[op, WORD], ops[op, MASK]
+    if index < search.regs[N_LIVE]:
+        op = search.pending[LIVE, index]
+        word, mask = search.ops[op, WORD], search.ops[op, MASK]
         return (-1, 0, 0) if now[0, MASKS + words + word] & mask else (op, word, mask)
-    action = pending[CLASSES, index - regs[N_LIVE]]
-    bit = first_unused(now, 0, words, klass[action, BASE], klass[action, INVOKED])
+    action = search.pending[CLASSES, index - search.regs[N_LIVE]]
+    bit = first_unused(now, 0, words, search.klass[action, BASE], search.klass[action, INVOKED])
     if bit < 0:
         return -1, 0, 0
-    return crashed[bit], bit // BITS, 1 << (bit % BITS)
+    return search.crashed[bit], bit // BITS, 1 << (bit % BITS)
 
 
 @bare_kernel
-def rewind(
-    regs: Array, events: Array, ops: Array, klass: Array, pending: Array, masks: Array, to: int
-) -> None:
+def rewind(search: Any, to: int) -> None:
     """Go back to an event: undo the changes of pending calls since then."""
+    regs, klass = search.regs, search.klass
     while regs[EVENT] > to:
         regs[EVENT] -= 1
-        op, event_type = events[regs[EVENT]] >> 2, events[regs[EVENT]] & 3
-        action = ops[op, ACTION]
+        op, event_type = search.events[regs[EVENT]] >> 2, search.events[regs[EVENT]] & 3
+        action = search.ops[op, ACTION]
         if event_type == RETURN:
-            begin_call(regs, op, ops, klass, pending, masks)
+            begin_call(search, op)
         elif event_type == RETIRE:
             klass[action, INVOKED] = klass[action, TOTAL]
-            pending[CLASSES, regs[N_CLASSES]] = action
+            search.pending[CLASSES, regs[N_CLASSES]] = action
             regs[N_CLASSES] += 1
-        elif ops[op, WORD] >= 0:
-            end_call(regs, op, ops, pending, masks)
+        elif search.ops[op, WORD] >= 0:
+            end_call(search, op)
         else:
             klass[action, INVOKED] -= 1
             if klass[action, INVOKED] == 0:
-                regs[N_CLASSES] = take_out(pending, CLASSES, regs[N_CLASSES], action)
+                regs[N_CLASSES] = take_out(search.pending, CLASSES, regs[N_CLASSES], action)
 
 
 @bare_kernel
