@@ -1,4 +1,4 @@
-"""How many files a real run opens at once, and whether this machine allows them.
+"""How many files a process may open at once: what a real run needs, and whether this machine allows it.
 
 Each client has a connection to each node: a socket in the harness, and on the cluster `local` two in the relay and one
 in the node. Limits are inherited, so raising them here counts for the relay and the nodes, too.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import resource
 from typing import Final
 
+MANY: Final = 1 << 17
 BESIDE: Final = 300
 """Files that are open whatever the number of clients: libraries, logs, links between nodes."""
 
@@ -27,3 +28,11 @@ def allow(clients: int, nodes: int, *, has_relay: bool) -> str:
     if soft != resource.RLIM_INFINITY and wanted > soft:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
     return ""
+
+
+def allow_many() -> None:
+    """Raise the limit of this process, which opens files as others ask for it, to `MANY`, or as far as it may go."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = MANY if hard == resource.RLIM_INFINITY else min(MANY, hard)
+    if soft != resource.RLIM_INFINITY and wanted > soft:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))

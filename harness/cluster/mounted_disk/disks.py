@@ -12,6 +12,7 @@ import random
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from itertools import starmap
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -20,6 +21,7 @@ from harness.cluster.damaged_files import NodeDisk
 from harness.cluster.empty_disk import forget_data
 from harness.cluster.mounted_disk import mounts
 from harness.cluster.mounted_disk.undo import WRITTEN_BACK_AFTER_NS
+from harness.cluster.node_book import raise_first
 from harness.cluster.ownership import RunId
 from harness.cluster.place import ROOT
 from harness.errors import ClusterError
@@ -40,6 +42,8 @@ class MountedDisk:
         self._folder = folder
         self._process = process
         self._turn = asyncio.Lock()
+        self._unread = 0
+        """How many of its lines are still to be read: a late answer is not that of the next question."""
 
     @classmethod
     async def start(cls, node: str, folder: Path, errors: Path, words: Iterable[str]) -> MountedDisk:
@@ -95,8 +99,11 @@ class MountedDisk:
 
     async def _answer(self, patience_s: float) -> dict[str, Any]:
         assert self._process.stdout is not None
+        self._unread += 1
         try:
-            line = await asyncio.wait_for(self._process.stdout.readline(), patience_s)
+            while self._unread:
+                line = await asyncio.wait_for(self._process.stdout.readline(), patience_s)
+                self._unread -= 1
         except TimeoutError:
             raise ClusterError(f"the disk under {self._node} does not answer") from None
         if not line:
@@ -158,21 +165,12 @@ class MountedDisks:
         """Raises ClusterError."""
         mounts.check_possible()
         run = RunId.new().text
-        started = await asyncio.gather(
-            *(
-                MountedDisk.start(node, folder, self._errors, (mounts.source(run, node), *self._words))
-                for node, folder in self._folders.items()
-            ),
-            return_exceptions=True,
-        )
-        failures = [outcome for outcome in started if isinstance(outcome, BaseException)]
-        self._disks = {
-            node: disk
-            for node, disk in zip(self._folders, started, strict=True)
-            if isinstance(disk, MountedDisk)
-        }
-        if failures:
-            raise failures[0]
+
+        async def begin(node: str, folder: Path) -> None:
+            words = (mounts.source(run, node), *self._words)
+            self._disks[node] = await MountedDisk.start(node, folder, self._errors, words)
+
+        raise_first(await asyncio.gather(*starmap(begin, self._folders.items()), return_exceptions=True))
 
     def __getitem__(self, node: str) -> MountedDisk:
         return self._disks[node]

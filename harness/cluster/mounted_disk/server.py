@@ -37,6 +37,7 @@ from harness.cluster.mounted_disk.mounts import DEVICE, mount, unmount
 from harness.cluster.mounted_disk.undo import torn
 from harness.cluster.mounted_disk.volume import Volume
 from harness.cluster.mounted_disk.wire import Opcode, Request
+from harness.cluster.open_files import allow_many
 from nodes.host.medium import sync_data
 from nodes.host.orders import Orders
 
@@ -58,15 +59,17 @@ class Server:
         self._delayed = self._failed = 0
         self._took_half = False
         self._writes = 0
+        self._listings: dict[int, list[tuple[str, int, int]]] = {}
+        """What each reader of a folder sees, from its beginning on: a name that is removed meanwhile moves no other."""
         self._answers: dict[int, Callable[[Request], bytes]] = {
-            Opcode.LOOKUP: self._lookup,
+            Opcode.LOOKUP: lambda request: self._entry(request, request.names()[0]),
             Opcode.GETATTR: lambda request: wire.attributes(self._of(request).attributes()),
             Opcode.SETATTR: self._set_attributes,
             Opcode.READLINK: lambda request: os.fsencode(os.readlink("", dir_fd=self._of(request).below)),
             Opcode.SYMLINK: self._symlink,
             Opcode.MKDIR: self._mkdir,
-            Opcode.UNLINK: self._unlink,
-            Opcode.RMDIR: self._rmdir,
+            Opcode.UNLINK: self._remove,
+            Opcode.RMDIR: self._remove,
             Opcode.RENAME: self._rename,
             Opcode.RENAME2: self._rename,
             Opcode.LINK: self._link,
@@ -77,9 +80,9 @@ class Server:
             Opcode.RELEASE: self._release,
             Opcode.FLUSH: lambda request: b"",
             Opcode.INIT: wire.initial,
-            Opcode.OPENDIR: lambda request: wire.opened(0),
+            Opcode.OPENDIR: lambda request: wire.opened(request.unique),
             Opcode.READDIR: self._read_folder,
-            Opcode.RELEASEDIR: lambda request: b"",
+            Opcode.RELEASEDIR: self._release_folder,
             Opcode.CREATE: self._create,
             Opcode.DESTROY: lambda request: b"",
             Opcode.FALLOCATE: self._allocate,
@@ -137,10 +140,6 @@ class Server:
 
     # Names
 
-    def _lookup(self, request: Request) -> bytes:
-        inode, attributes = self._volume.lookup(self._of(request), request.names()[0])
-        return wire.entry(inode.number, attributes)
-
     def _symlink(self, request: Request) -> bytes:
         name, target = request.names()
         self._volume.make_link(self._of(request), name, target)
@@ -162,12 +161,9 @@ class Server:
         inode, attributes = self._volume.lookup(self._of(request), name)
         return wire.entry(inode.number, attributes)
 
-    def _unlink(self, request: Request) -> bytes:
-        self._volume.remove(self._of(request), request.names()[0])
-        return b""
-
-    def _rmdir(self, request: Request) -> bytes:
-        self._volume.remove(self._of(request), request.names()[0], is_folder=True)
+    def _remove(self, request: Request) -> bytes:
+        is_folder = request.opcode == Opcode.RMDIR
+        self._volume.remove(self._of(request), request.names()[0], is_folder=is_folder)
         return b""
 
     def _rename(self, request: Request) -> bytes:
@@ -178,15 +174,21 @@ class Server:
         return b""
 
     def _read_folder(self, request: Request) -> bytes:
-        _, offset, size = request.fields("QQI")
-        return wire.folder(self._volume.entries(self._of(request)), offset, size)
+        reader, offset, size = request.fields("QQI")
+        if not offset:
+            self._listings[reader] = self._volume.entries(self._of(request))
+        return wire.folder(self._listings[reader], offset, size)
+
+    def _release_folder(self, request: Request) -> bytes:
+        self._listings.pop(request.fields("Q")[0], [])  # a folder that is only synced is not read
+        return b""
 
     # Files
 
     def _set_attributes(self, request: Request) -> bytes:
         inode = self._of(request)
         valid, _, _, size, _, accessed, modified, _, accessed_ns, modified_ns, _, mode, _, user, group = (
-            request.fields("IIQQQQQQIIIIIII")
+            request.fields("IIQQQqqqIIIIIII")
         )
         if valid & _SET_MODE:
             Path(inode.path).chmod(mode & 0o7777)
@@ -330,6 +332,7 @@ class Server:
 def main(folder: str, name: str, how: str, written_back_after_ns: str) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.umask(0)
+    allow_many()  # each file that the kernel knows, and each change that is not on disk, has a descriptor here
     try:
         root = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         device = os.open(DEVICE, os.O_RDWR | os.O_CLOEXEC)

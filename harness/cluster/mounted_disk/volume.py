@@ -142,7 +142,7 @@ class Volume:
             os.close(inode.below)
 
     def entries(self, inode: Inode) -> list[tuple[str, int, int]]:
-        """Names, inodes and types, sorted, so that the order is the same whatever is removed meanwhile."""
+        """Names, inodes and types, sorted."""
         below = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=inode.below)
         try:
             with os.scandir(below) as listing:

@@ -19,7 +19,7 @@ _HEADER: Final = struct.Struct("=IIQQIIII")
 _ANSWER: Final = struct.Struct("=IiQ")
 _INIT_IN: Final = struct.Struct("=IIII")
 _INIT_OUT: Final = struct.Struct("=IIIIHHIIHHI28x")
-_ATTRIBUTES: Final = struct.Struct("=QQQQQQIIIIIIIIII")
+_ATTRIBUTES: Final = struct.Struct("=QQQqqqIIIIIIIIII")  # times before 1970 are negative
 _ENTRY: Final = struct.Struct("=QQQQII")
 _VALID: Final = struct.Struct("=QII")
 _OPENED: Final = struct.Struct("=QII")

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import os
-import resource
 import signal
 import sys
 from typing import Final
 
+from harness.cluster.open_files import allow_many
 from harness.cluster.relay.control import Control, Lines
 from harness.cluster.relay.guard import Guard, ask_for_signal_at_death_of_parent
 from harness.cluster.relay.switchboard import Switchboard
 
 _OBSERVE_EVERY_S: Final = 0.02
-_SOCKETS_MAX: Final = 1 << 17
 
 
 async def _serve() -> None:
@@ -45,15 +44,9 @@ async def _observe(switchboard: Switchboard) -> None:
             switchboard.observe()
 
 
-def _allow_many_sockets() -> None:
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = _SOCKETS_MAX if hard == resource.RLIM_INFINITY else min(_SOCKETS_MAX, hard)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, wanted), hard))
-
-
 def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    _allow_many_sockets()
+    allow_many()
     asyncio.run(_serve())
     os._exit(0)  # connections end with the process; there is nothing to say goodbye to
 

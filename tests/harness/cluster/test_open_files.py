@@ -57,3 +57,22 @@ def test_without_a_relay_a_connection_is_one_socket(machine: Machine) -> None:
 def test_a_machine_without_a_limit_allows_all(machine: Machine) -> None:
     machine.limits = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
     assert open_files.allow(10_000, 31, has_relay=True) == ""
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ((1024, 20_000), (20_000, 20_000)),
+        ((1024, 1 << 20), (open_files.MANY, 1 << 20)),
+        ((1024, resource.RLIM_INFINITY), (open_files.MANY, resource.RLIM_INFINITY)),
+        ((1 << 20, 1 << 20), (1 << 20, 1 << 20)),
+        ((resource.RLIM_INFINITY, resource.RLIM_INFINITY), (resource.RLIM_INFINITY, resource.RLIM_INFINITY)),
+    ],
+)
+def test_a_process_that_opens_files_for_others_may_open_many(
+    machine: Machine, before: tuple[int, int], after: tuple[int, int]
+) -> None:
+    """If it failed, a store with a thousand files would find no room for one more, and only on our disk."""
+    machine.limits = before
+    open_files.allow_many()
+    assert machine.limits == after

@@ -16,7 +16,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import resource
 import signal
 import sys
 from collections.abc import Mapping
@@ -24,6 +23,7 @@ from typing import Any, cast
 
 from harness.cluster.containers.shaping.holding import Link, Shaping
 from harness.cluster.containers.shaping.shaper import Shaper
+from harness.cluster.open_files import allow_many
 from harness.cluster.relay.control import Lines
 from harness.cluster.relay.guard import ask_for_signal_at_death_of_parent
 from harness.errors import ClusterError
@@ -91,8 +91,7 @@ def _links(command: Mapping[str, Any]) -> list[Link]:
 
 def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (min(4096, hard) if hard > 0 else 4096, hard))
+    allow_many()
     asyncio.run(_serve())
     os._exit(0)  # rules and queues end with the containers; without us the rules let everything pass
 

@@ -51,6 +51,7 @@ from typing import Any, Final, cast
 from harness.cluster.limits.enclosure import Enclosure, began_at, remove_leftovers
 from harness.cluster.limits.group import Group
 from harness.cluster.limits.machine import LimitsHere
+from harness.cluster.open_files import allow_many
 from harness.cluster.probe import Probes
 from harness.cluster.relay.control import Command, Control, Lines, Result
 from harness.cluster.relay.guard import Guard
@@ -342,6 +343,7 @@ def main(folder: Path) -> None:
     os.chdir(folder)
     info: dict[str, Any] = json.loads((folder / MARK).read_text())
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    allow_many()
     try:
         asyncio.run(Supervisor(folder, float(info["lease_s"])).run())
     finally:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -111,6 +112,23 @@ def test_a_program_sees_a_disk_like_any_other(tmp_path: Path) -> None:
 
     play(tmp_path, story)
     assert sorted(path.name for path in (tmp_path / "nodes" / "n1").iterdir()) == ["big", "short"]
+
+
+def test_a_disk_has_room_for_many_files(tmp_path: Path) -> None:
+    """If it failed, a store with some hundred files would find no room for one more, and only on this disk."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+
+    async def story(disk: MountedDisk, folder: Path) -> None:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        for number in range(400):
+            (folder / f"{number}").write_bytes(b"x")
+
+    few = len(list(Path("/proc/self/fd").iterdir())) + 64
+    resource.setrlimit(resource.RLIMIT_NOFILE, (few, hard))
+    try:
+        play(tmp_path, story)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 def test_a_power_loss_keeps_what_was_synced_and_no_more_than_was_written(tmp_path: Path) -> None:

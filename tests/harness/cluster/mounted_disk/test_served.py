@@ -1,0 +1,100 @@
+"""The disk's answers to the kernel and to the harness, with nothing mounted."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from harness.cluster.mounted_disk import disks
+from harness.cluster.mounted_disk.disks import MountedDisk
+from harness.cluster.mounted_disk.server import Server
+from harness.cluster.mounted_disk.volume import Volume
+from harness.cluster.mounted_disk.wire import ROOT_ID, Opcode, Request
+from harness.errors import ClusterError
+
+PAGE_BYTES = 4096
+MODIFIED = 32
+YEAR_S = 365 * 24 * 3600
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Server]:
+    served = Server(Volume(os.open(tmp_path, os.O_RDONLY | os.O_DIRECTORY), lambda: 0), -1)
+    yield served
+    served.close()
+
+
+def answer(server: Server, opcode: Opcode, node: int, body: bytes, unique: int = 2) -> bytes:
+    found, error = server._answer(Request(opcode, unique, node, body))
+    assert error == 0, os.strerror(error)
+    return found
+
+
+def names(listing: bytes) -> list[str]:
+    found = []
+    while listing:
+        length = struct.unpack_from("=QQII", listing)[2]
+        found.append(listing[24 : 24 + length].decode())
+        listing = listing[24 + length + -length % 8 :]
+    return found
+
+
+def test_a_folder_is_read_to_its_end_while_its_files_are_removed(server: Server, tmp_path: Path) -> None:
+    """If it failed, a store that removes its old logs as it lists them would keep some, and only on this disk."""
+    expected = [f"log-{number:03}" for number in range(300)]
+    for name in expected:
+        (tmp_path / name).touch()
+    (reader,) = struct.unpack_from("=Q", answer(server, Opcode.OPENDIR, ROOT_ID, bytes(8), unique=8))
+    found: list[str] = []
+    while listing := answer(
+        server, Opcode.READDIR, ROOT_ID, struct.pack("=QQI", reader, len(found), PAGE_BYTES)
+    ):
+        found += names(listing)
+        for name in names(listing):
+            (tmp_path / name).unlink()
+    assert found == expected
+    again = answer(server, Opcode.READDIR, ROOT_ID, struct.pack("=QQI", reader, 0, PAGE_BYTES))
+    assert names(again) == []  # from the beginning: what is there now
+    answer(server, Opcode.RELEASEDIR, ROOT_ID, struct.pack("=Q", reader))
+    assert not server._listings
+
+
+def test_a_file_may_be_older_than_1970(server: Server, tmp_path: Path) -> None:
+    """If it failed, a `touch` would end the process of the disk, and with it all files of the node."""
+    (tmp_path / "old").touch()
+    (node,) = struct.unpack_from("=Q", answer(server, Opcode.LOOKUP, ROOT_ID, b"old\0"))
+    body = struct.pack("=IIQQQqqqIIIIIII", MODIFIED, 0, 0, 0, 0, 0, -10 * YEAR_S, 0, 0, 5, 0, 0, 0, 0, 0)
+    told = answer(server, Opcode.SETATTR, node, body)
+    assert (tmp_path / "old").stat().st_mtime_ns == -10 * YEAR_S * 10**9 + 5
+    assert struct.unpack_from("=q", told, 16 + 32) == (-10 * YEAR_S,)
+
+
+def test_an_answer_that_comes_too_late_is_not_that_of_the_next_question(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If it failed, a fault would report the evidence of another one."""
+    monkeypatch.setattr(disks, "_PATIENCE_S", 0.001)
+
+    async def drain() -> None: ...
+
+    async def scene() -> dict[str, Any]:
+        stdin = SimpleNamespace(write=lambda data: None, drain=drain)
+        stdout = asyncio.StreamReader()
+        disk = MountedDisk(
+            "n1", tmp_path, cast(asyncio.subprocess.Process, SimpleNamespace(stdin=stdin, stdout=stdout))
+        )
+        with pytest.raises(ClusterError, match="the disk under n1 does not answer"):
+            await disk.lose_unsynced("seed")
+        for line in ({"bytes": 9, "names": 0, "writes": 1}, {"id": 4, "delayed": 2, "failed": 0}):
+            stdout.feed_data(json.dumps(line).encode() + b"\n")
+        return await disk.effects()
+
+    assert asyncio.run(scene()) == {"id": 4, "delayed": 2, "failed": 0}
