@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import signal
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Final
+from typing import Final, Literal
 
 from harness.cluster.protocol import Ended, Orphans
 from harness.errors import NodeEnded
@@ -25,6 +25,10 @@ CRASHED: Final = (
     "exit 70",
 )
 """No node ends like this because it was asked to: one that does so at SIGTERM has crashed all the same."""
+Asked = Literal["kill", "terminate"]
+"""How a fault, or an operator, had a node end."""
+_CRASHES: Final[Mapping[Asked, tuple[str, ...]]] = {"kill": (*CRASHED, *REFUSED), "terminate": CRASHED}
+"""SIGKILL leaves no time for exit 1: a node with that code had ended before."""
 
 
 def raise_first(outcomes: Iterable[BaseException | None]) -> None:
@@ -69,12 +73,12 @@ class NodeBook:
         finally:
             del self._may_refuse[node]
 
-    def _note(self, ended: Ended, *, is_asked: bool = False) -> None:
-        """A node ended; `is_asked`: a fault or an operator had it end."""
+    def _note(self, ended: Ended, asked: Asked | None = None) -> None:
+        """A node ended. One that breaks when it is asked to end, or just before, has crashed all the same."""
         node = ended.node
         if ended.how in REFUSED and node in self._may_refuse:
             self._may_refuse[node] += ended.last_words[-1:]
-        elif self._is_stopping or (is_asked and ended.how not in CRASHED):
+        elif self._is_stopping or (asked is not None and ended.how not in _CRASHES[asked]):
             return
         elif ended.out_of_memory and self._starved[node]:
             self._ran_out.add(node)

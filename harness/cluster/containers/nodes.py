@@ -22,7 +22,7 @@ from typing import Any, Final, TypeVar
 from harness.cluster.limits import kernel_log
 from harness.cluster.limits.group import Group, group_of
 from harness.cluster.limits.share import Share
-from harness.cluster.node_book import CRASHED, REFUSED, NodeBook
+from harness.cluster.node_book import Asked, NodeBook
 from harness.cluster.ownership import NODE_LABEL, RunId, remove_run
 from harness.cluster.protocol import Ended
 from harness.errors import ClusterError
@@ -211,7 +211,7 @@ class ContainerNodes(NodeBook):
             with suppress(Exception):  # it may have ended by itself
                 await asyncio.to_thread(container.kill, "KILL")
             await self._answer(node, "end", lambda: container.wait(timeout=10))
-            await self._note_if_crashed(node, crashes=(*CRASHED, *REFUSED))
+            await self._note_if_crashed(node, "kill")
 
     async def revive(self, node: str) -> bool:
         """Undo a `kill`; False if another fault keeps the node dead. Raises ClusterError."""
@@ -246,7 +246,7 @@ class ContainerNodes(NodeBook):
             self._kills[node] += 1
             self._asked_to_end.add(node)
             await self._answer(node, "end", lambda: self._containers[node].stop(timeout=10))
-            await self._note_if_crashed(node)
+            await self._note_if_crashed(node, "terminate")
             state = await self._answer(node, "end", lambda: self._state(node))
             return int(state.get("ExitCode", 0)) != _KILLED
 
@@ -257,17 +257,10 @@ class ContainerNodes(NodeBook):
         except Exception as error:  # the daemon's own, and those of its transport
             raise ClusterError(f"{node} was not seen to {do}: {_in_a_line(error)}") from error
 
-    async def _note_if_crashed(self, node: str, crashes: Sequence[str] = CRASHED) -> None:
-        """A node that breaks when the harness ends it, or just before, has crashed all the same.
-
-        `crashes`: the endings that a node never has when it is asked to end. SIGKILL leaves no time for exit 1: a node
-        with that code had ended before.
-        """
+    async def _note_if_crashed(self, node: str, asked: Asked) -> None:
         if node not in self._down:
             self._down.add(node)
-            ended = await self._answer(node, "end", lambda: self._how_it_ended(node))
-            if ended.how in crashes:
-                self._note(ended)
+            self._note(await self._answer(node, "end", lambda: self._how_it_ended(node)), asked)
 
     async def pause(self, node: str) -> bool:
         """Freeze all processes: the daemon freezes the whole group of the container. True if they are frozen."""

@@ -12,7 +12,7 @@ from typing import Final
 
 from harness.cluster import faketime_files
 from harness.cluster.local.processes import NodeProcess, StartOptions
-from harness.cluster.node_book import NodeBook, raise_first
+from harness.cluster.node_book import Asked, NodeBook, raise_first
 from harness.cluster.protocol import Ended, Orphans
 from harness.cluster.relay.remote import Relay
 from harness.errors import ClusterError
@@ -29,7 +29,7 @@ class LocalNodes(NodeBook):
         self._now_ns = now_ns
         self._processes: dict[str, NodeProcess] = {}
         self._watchers: dict[str, asyncio.Task[None]] = {}
-        self._asked_to_end: set[NodeProcess] = set()
+        self._asked_to_end: dict[NodeProcess, Asked] = {}
 
     async def start(self) -> None:
         """All nodes, side by side. Raises the ClusterError of the first that does not come up."""
@@ -51,7 +51,7 @@ class LocalNodes(NodeBook):
         """Kill -9; returns when the process is dead and the relay knows."""
         self._kills[node] += 1
         process = self._processes[node]
-        self._asked_to_end.add(process)  # before the kill: `_watch` looks there when the process ends
+        self._asked_to_end.setdefault(process, "kill")  # before the kill: `_watch` looks there when it ends
         await process.kill()
         await asyncio.shield(self._watchers[node])
 
@@ -59,7 +59,7 @@ class LocalNodes(NodeBook):
         """SIGTERM; returns when the process is dead. False if it took too long, and a -9."""
         self._kills[node] += 1
         process = self._processes[node]
-        self._asked_to_end.add(process)
+        self._asked_to_end.setdefault(process, "terminate")
         stopped = await process.stop(_TERMINATES_WITHIN_S)
         await asyncio.shield(self._watchers[node])
         return stopped.by_itself
@@ -140,13 +140,12 @@ class LocalNodes(NodeBook):
     async def _watch(self, process: NodeProcess) -> None:
         """Note the end of the process. Its port may belong to another process now, its number soon too."""
         how = await process.ended()
-        is_asked = process in self._asked_to_end
+        asked = self._asked_to_end.pop(process, None)
         faketime_files.remove_of(process.pid)
         starved = process.out_of_memory(how)
-        self._note(Ended(process.node, self._now_ns(), how, process.last_words(), starved), is_asked=is_asked)
-        self._asked_to_end.discard(process)
+        self._note(Ended(process.node, self._now_ns(), how, process.last_words(), starved), asked)
         if self._processes[process.node] is process:
             await self._relay.set_port(process.node, 0)
-        if not is_asked and not self._is_stopping:
+        if asked is None and not self._is_stopping:
             self._note_orphans(process, await process.family.outlived())
         await self._relay.release(process.pid)

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Final
 
 from harness.cluster.family import MARK, Family, Stopped, new_mark, still_listens
+from harness.cluster.last_words import last_words
 from harness.cluster.limits.enclosure import launcher
 from harness.cluster.limits.group import Group
 from harness.cluster.limits.starved import Starved
@@ -31,8 +32,6 @@ READY_WITHIN_S: Final = 15.0
 STOPPED_WITHIN_S: Final = 2.0
 _ROOT: Final = Path(__file__).parents[3]
 _POLL_S: Final = 0.003
-_LAST_LINES: Final = 60
-_WORDS_MAX: Final = 300
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +69,7 @@ class NodeProcess:
         self.port = 0
         self._options = options
         self._process = process
-        self._output_from = output_from
+        self._output_from = self._looked_to = output_from
         self._starved = starved
         self.family = Family(process.pid, mark)
         self._ended = asyncio.get_running_loop().create_task(process.wait())
@@ -176,29 +175,26 @@ class NodeProcess:
         return self._readiness()
 
     def _readiness(self) -> Mapping[str, object] | None:
-        """The readiness line, if it was printed completely."""
-        for line in self._printed():
-            if line.startswith(b"{") and line.endswith(b"}\n"):
-                with contextlib.suppress(ValueError):
-                    value = json.loads(line)
-                    if "ready" in value:
-                        return dict(value)
+        """The readiness line, if it was printed completely since the last look."""
+        with contextlib.suppress(OSError), self._options.output.open("rb") as output:
+            output.seek(self._looked_to)
+            for line in output:
+                if not line.endswith(b"\n"):
+                    break
+                self._looked_to += len(line)
+                if line.startswith(b"{") and line.endswith(b"}\n"):
+                    with contextlib.suppress(ValueError):
+                        value = json.loads(line)
+                        if "ready" in value:
+                            return dict(value)
         return None
 
-    def _printed(self) -> list[bytes]:
-        with self._options.output.open("rb") as output:
-            output.seek(self._output_from)
-            return output.readlines()
-
     def last_words(self) -> tuple[str, ...]:
-        """The last lines that it printed: for a crash, often the reason."""
-        lines = [line.decode(errors="replace").rstrip() for line in self._printed()]
-        return tuple(line[:_WORDS_MAX] for line in lines if line)[-_LAST_LINES:]
+        return last_words(self._options.output, self._output_from)
 
     def _hint(self) -> str:
-        lines = [line.decode(errors="replace").strip() for line in self._printed()]
-        printed = [line for line in lines if line]
-        return f": {printed[-1]}" if printed else f"; it printed nothing to {self._options.output}"
+        printed = self.last_words()
+        return f": {printed[-1].lstrip()}" if printed else f"; it printed nothing to {self._options.output}"
 
 
 def _search_path() -> str:

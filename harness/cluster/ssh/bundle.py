@@ -22,6 +22,7 @@ _PATTERNS: Final = (
     "harness/cluster/empty_disk.py",
     "harness/cluster/family.py",
     "harness/cluster/faketime_files.py",
+    "harness/cluster/last_words.py",
     "harness/cluster/open_files.py",
     "harness/cluster/place.py",
     "harness/cluster/probe.py",

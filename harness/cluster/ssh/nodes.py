@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from harness.cluster.node_book import NodeBook, raise_first
+from harness.cluster.node_book import Asked, NodeBook, raise_first
 from harness.cluster.protocol import Ended, Orphans
 from harness.cluster.relay.remote import Commands
 from harness.cluster.ssh.machine import Machine
@@ -54,7 +54,7 @@ class SshNodes(NodeBook):
         self._pids: dict[str, int] = {}
         self._alive: set[str] = set()
         self._ready: set[str] = set()
-        self._asked_to_end: set[tuple[str, int]] = set()
+        self._asked_to_end: dict[tuple[str, int], Asked] = {}
         self._early: dict[tuple[str, int], Mapping[str, Any]] = {}
         """Ends of processes whose start has not been answered yet."""
         self._how_it_ended: dict[str, Ended] = {}
@@ -73,6 +73,7 @@ class SshNodes(NodeBook):
             "start", node=node, command=options.command, environment=options.environment
         )
         self._pids[node] = answer["pid"]
+        self._asked_to_end.pop((node, answer["pid"]), None)  # numbers are used again
         self._alive.add(node)  # before an early event is handled, which takes the node out again
         if (event := self._early.pop((node, answer["pid"]), None)) is not None:
             self._over(event)
@@ -116,7 +117,7 @@ class SshNodes(NodeBook):
         self._ready.discard(node)
         starved = str(event.get("starved", ""))
         ended = self._how_it_ended[node] = Ended(node, self._now_ns(), how, words, starved)
-        self._note(ended, is_asked=(node, event["pid"]) in self._asked_to_end)
+        self._note(ended, self._asked_to_end.pop((node, event["pid"]), None))
 
     # For faults
 
@@ -128,9 +129,9 @@ class SshNodes(NodeBook):
         """SIGTERM, -9 if it takes too long; when the process is dead, whether SIGTERM was enough."""
         return bool((await self._put_down(node, "terminate", patience_s=TERMINATES_WITHIN_S))["in_order"])
 
-    async def _put_down(self, node: str, how: str, **more: object) -> dict[str, Any]:
+    async def _put_down(self, node: str, how: Asked, **more: object) -> dict[str, Any]:
         self._kills[node] += 1
-        self._asked_to_end.add((node, self._pids[node]))
+        self._asked_to_end.setdefault((node, self._pids[node]), how)
         answer = await self._options[node].machine.ask(how, node=node, **more)
         self._alive.discard(node)
         self._ready.discard(node)

@@ -12,12 +12,15 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
 
+import psutil  # type: ignore[import-untyped]  # it has no types
 import pytest
 
+from harness.cluster import last_words
 from harness.cluster.local import nodes
 from harness.cluster.local.nodes import LocalNodes
 from harness.cluster.local.processes import NodeProcess, StartOptions
 from harness.cluster.relay.remote import Relay
+from tests.harness.processes import is_gone, wait_until
 
 NODE = """
 import os, signal, time
@@ -25,6 +28,13 @@ signal.signal(signal.SIGTERM, lambda *_: {at_sigterm})
 print('{{"ready": true, "port": 1}}', flush=True)
 while True:
     time.sleep(1)
+"""
+
+GIVES_UP = """
+import os, sys
+print('{{"ready": true, "port": 1}}', flush=True)
+sys.stdin.readline()
+{at_the_end}
 """
 
 
@@ -61,6 +71,92 @@ def test_who_crashes_when_told_to_end_has_crashed(
             await processes.stop()
 
     assert asyncio.run(told()) == ends
+
+
+@pytest.mark.parametrize(("code", "ends"), [(0, []), (1, ["exit 1"]), (64, ["exit 64"]), (70, ["exit 70"])])
+def test_who_had_given_up_just_before_it_was_killed_has_crashed(
+    tmp_path: Path, code: int, ends: list[str]
+) -> None:
+    """If it failed, a kill would hide the crash of a server that panicked a moment before."""
+    command = (sys.executable, "-c", GIVES_UP.format(at_the_end=f"os._exit({code})"))
+    options = StartOptions(node="n1", command=command, output=tmp_path / "output.txt")
+
+    async def told() -> list[str]:
+        processes = LocalNodes({"n1": options}, cast(Relay, _NoRelay()), time.monotonic_ns)
+        try:
+            await processes.start()
+            process = psutil.Process(processes.pid("n1"))
+            give_up(processes)
+            wait_until(lambda: is_gone(process))  # the loop does not turn meanwhile: its end is unknown to it
+            await processes.kill("n1")
+            return [each.how for each in processes.ended()]
+        finally:
+            await processes.stop()
+
+    assert asyncio.run(told()) == ends
+
+
+def give_up(processes: LocalNodes) -> None:
+    stdin = processes._processes["n1"]._process.stdin
+    assert stdin is not None
+    stdin.write(b"\n")
+
+
+def test_a_node_that_removes_what_it_printed_has_crashed_all_the_same(tmp_path: Path) -> None:
+    """If it failed, a store that empties its folder when it starts could crash, and the run would be green."""
+    output = tmp_path / "output.txt"
+    command = (
+        sys.executable,
+        "-c",
+        GIVES_UP.format(at_the_end=f"os.unlink({str(output)!r}); os._exit(3)"),
+    )
+
+    async def told() -> list[tuple[str, tuple[str, ...]]]:
+        options = StartOptions(node="n1", command=command, output=output)
+        processes = LocalNodes({"n1": options}, cast(Relay, _NoRelay()), time.monotonic_ns)
+        try:
+            await processes.start()
+            give_up(processes)
+            await processes._watchers["n1"]
+            return [(each.how, each.last_words) for each in processes.ended()]
+        finally:
+            await processes.stop()
+
+    assert asyncio.run(told()) == [("exit 3", ())]
+
+
+def test_of_a_long_output_only_the_end_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If it failed, the end of a node that had printed gigabytes would take all memory of the harness."""
+    output = tmp_path / "output.txt"
+    output.write_bytes(b"before\n" + b"a line\n" * 1000 + b"the \xff reason\n\n" + b"w" * 400)
+    reason = "the \ufffd reason"
+    assert last_words.last_words(output, 0)[-3:] == ("a line", reason, "w" * 300)
+    assert len(last_words.last_words(output, 0)) == 60
+    assert last_words.last_words(output, output.stat().st_size - 400) == ("w" * 300,)
+    monkeypatch.setattr(last_words, "_END_BYTES", 420)
+    assert last_words.last_words(output, 0)[1:] == (reason, "w" * 300)
+
+
+def test_a_readiness_line_is_found_however_it_is_printed(tmp_path: Path) -> None:
+    """If it failed, a node whose readiness line came in two writes, or behind much else, would never be ready."""
+    code = """
+import os, time
+for piece in (b"{no JSON}\\n", b"x" * 5000, b"\\n{", b'"ready": true,', b' "port": 4}', b"\\n"):
+    os.write(1, piece)
+    time.sleep(0.01)
+time.sleep(100)
+"""
+    options = StartOptions(node="n1", command=(sys.executable, "-c", code), output=tmp_path / "output.txt")
+
+    async def port() -> int:
+        process = await NodeProcess.spawn(options)
+        try:
+            await process.ready()
+            return process.port
+        finally:
+            await process.kill()
+
+    assert asyncio.run(port()) == 4
 
 
 def test_how_a_process_ended_is_known_whatever_was_sent_to_it_after_that(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from typing import Final
 
 from harness.cluster import faketime_files
 from harness.cluster.family import MARK, Family, Stopped, new_mark, still_listens
+from harness.cluster.last_words import last_words
 from harness.cluster.limits.enclosure import launcher
 from harness.cluster.limits.group import Group
 from harness.cluster.limits.starved import Starved
@@ -26,8 +27,6 @@ from harness.cluster.relay.guard import ask_for_signal_at_death_of_parent
 from harness.cluster.ssh.remote.bootstrap import PROCESSES, started
 
 STOPPED_WITHIN_S: Final = 2.0
-_LAST_LINES: Final = 60
-_WORDS_MAX: Final = 300
 
 OnEnd = Callable[[str, int, int, tuple[str, ...], str], None]
 """(node, process number, return code as Python has it, last lines that it printed, the kernel's words if it ended the
@@ -66,10 +65,7 @@ class Child:
         return self.family.are_stopped()
 
     def last_words(self) -> tuple[str, ...]:
-        with self._output.open("rb") as output:
-            output.seek(self._output_from)
-            lines = [line.decode(errors="replace").rstrip() for line in output]
-        return tuple(line[:_WORDS_MAX] for line in lines if line)[-_LAST_LINES:]
+        return last_words(self._output, self._output_from)
 
 
 class Children:
