@@ -16,6 +16,7 @@ import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from zlib import crc32
@@ -194,9 +195,10 @@ def _truncated(data: bytes, blocks: list[int], chance: random.Random) -> bytes |
 
 def _flipped(data: bytes, blocks: list[int], chance: random.Random) -> bytes | None:
     """One bit of the rows of a block with another behind it: no torn write looks like that."""
-    if len(blocks) < 2:
-        return None
-    number = chance.randrange(len(blocks) - 1)
     before_bytes = _BEFORE_ROWS_BYTES if data.startswith(XLOG) else _HEAD_BYTES
-    place = chance.randrange(blocks[number] + before_bytes, blocks[number + 1])
+    all_rows = [range(block + before_bytes, end) for block, end in pairwise(blocks)]
+    rows = [places for places in all_rows if places]  # none between a marker and the bytes of one in a head
+    if not rows:
+        return None
+    place = chance.choice(chance.choice(rows))
     return data[:place] + bytes([data[place] ^ (1 << chance.randrange(8))]) + data[place + 1 :]

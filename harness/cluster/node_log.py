@@ -12,18 +12,27 @@ from nodes.kernel.node import RARE_TURN
 
 
 def shift_log(path: Path, by_ns: int) -> None:
-    """Subtract `by_ns` from the `time_ns` of every line; a line that is no JSON stays as it is."""
+    """Subtract `by_ns` from the `time_ns` of every line; a line that is no JSON stays as it is.
+
+    Raises OSError, and leaves the log as it was, if the disk is full.
+    """
     if not by_ns or not path.exists():
         return
-    lines = path.read_bytes().split(b"\n")  # a text may hold other characters that end lines
-    path.write_bytes(b"\n".join(_shifted(line, by_ns) for line in lines))
+    fresh = path.with_name(f"{path.name}.new")
+    try:
+        with path.open("rb") as lines, fresh.open("wb") as shifted:
+            shifted.writelines(_shifted(line, by_ns) for line in lines)
+        fresh.replace(path)
+    finally:
+        fresh.unlink(missing_ok=True)
 
 
 def _shifted(line: bytes, by_ns: int) -> bytes:
     with suppress(ValueError, TypeError, KeyError):
         fields = json.loads(line)
         fields["time_ns"] -= by_ns
-        return json.dumps(fields, separators=(",", ":"), ensure_ascii=False).encode()
+        end = b"\n" if line.endswith(b"\n") else b""
+        return json.dumps(fields, separators=(",", ":"), ensure_ascii=False).encode() + end
     return line
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.cluster.damaged_files import NodeDisk, damage, lose_unsynced, restore, save
+from harness.cluster.damaged_files import MARKER, XLOG, NodeDisk, damage, lose_unsynced, restore, save
 from harness.errors import ClusterError
 from harness.faults.fault import Damage
 from nodes.host.medium import SYNCED
@@ -164,3 +164,14 @@ def test_every_pattern_has_its_turn_and_other_forms_are_left_alone(tmp_path: Pat
     for name in torn:
         (tmp_path / name).write_bytes(b"a line for people\n" * 9)
     assert damage(NodeDisk(tmp_path), "torn-tail", FRAMED, random.Random(1)) == 0
+
+
+def test_a_marker_in_the_head_of_a_block_is_no_block(tmp_path: Path) -> None:
+    """If it failed, the fault would end the run with an error of the harness."""
+    two = XLOG + b"head" + MARKER + b"short" + MARKER + bytes(40)
+    for data, changed in ((two, 0), (two + MARKER + bytes(40), 1)):
+        folder = tmp_path / str(changed)
+        folder.mkdir()
+        disk = disk_with(folder, data)
+        assert damage(disk, "bit-flip", XLOGS, random.Random(1)) == changed
+        assert ((folder / LOG).read_bytes() != data) == bool(changed)
