@@ -65,4 +65,6 @@ class Http:
 
 def _has_ended(connection: socket.socket) -> bool:
     """The server sent something without a request: the end of the connection."""
-    return bool(select.select([connection], [], [], 0)[0])
+    poll = select.poll()  # `select` knows no more than 1,024 files
+    poll.register(connection, select.POLLIN)
+    return bool(poll.poll(0))

@@ -35,6 +35,7 @@ class Line:
         self._connect = connect
         self._connected: Connected | None = None
         self._turn = threading.Lock()
+        self._is_at_work = False
         self.is_closed = False
         self._todo: queue.SimpleQueue[tuple[Work, asyncio.Future[Any]] | None] = queue.SimpleQueue()
         self._loop = asyncio.get_running_loop()
@@ -60,14 +61,18 @@ class Line:
         raise NotDone("no connection in time")
 
     def close(self) -> None:
-        """Take no more requests, and make the library give up."""
+        """Take no more requests, and make the library give up. It may take its time for that, so nothing waits here."""
         with self._turn:
             self.is_closed = True
-            connected = self._connected
-        self._todo.put(None)
-        if connected is not None:
+            is_at_work = self._is_at_work
+        self._todo.put(None)  # the thread closes the connection when it comes to this
+        if is_at_work:
+            threading.Thread(target=self._close, daemon=True).start()
+
+    def _close(self) -> None:
+        if self._connected is not None:
             with suppress(Exception):  # of a connection that is given up
-                connected.close()
+                self._connected.close()
 
     def _do(self, work: Callable[[Connected], Any], timeout_s: float, asked: threading.Event) -> Any:
         connected = self._connected
@@ -79,10 +84,9 @@ class Line:
         with self._turn:
             self._connected = connected
             if not self.is_closed:
+                self._is_at_work = True
                 asked.set()
         if not asked.is_set():
-            with suppress(Exception):
-                connected.close()
             raise NotDone("closed")
         return work(connected)
 
@@ -92,12 +96,10 @@ class Line:
             try:
                 result = does()
             except BaseException as error:
-                self._tell(done, error)
-            else:
-                self._tell(done, result)
-        if self._connected is not None:
-            with suppress(Exception):  # what was asked last may have opened it again
-                self._connected.close()
+                result = error
+            self._is_at_work = False
+            self._tell(done, result)
+        self._close()  # what was asked last may have opened it again
 
     def _tell(self, done: asyncio.Future[Any], result: Any) -> None:
         def settle() -> None:

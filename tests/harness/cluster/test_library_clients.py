@@ -108,7 +108,32 @@ def test_a_connection_whose_deadline_passed_carries_nothing_more(process: int) -
 
     scripts.play(story)
     assert [len(each.asked) for each in scripts.made] == [1, 1]
-    assert scripts.made[0].is_closed.is_set()
+    assert scripts.made[0].is_closed.wait(PATIENCE_S)
+
+
+def test_a_library_that_does_not_give_up_holds_up_nothing() -> None:
+    """If it failed, a library whose `close` waits for the call under way would stop the harness, without a word."""
+    in_use, goes_on = threading.Lock(), threading.Event()
+
+    class Locked(Scripted):
+        def close(self) -> None:
+            with in_use:
+                super().close()
+
+    def hangs_on(connection: Scripted) -> Outcome:
+        with in_use:
+            goes_on.wait(2)
+        return Done((1,))
+
+    made = Locked(hangs_on)
+
+    async def story(clients: LibraryClients) -> None:
+        assert await clients.perform(1, "n1", WRITE, SHORT_NS) == Completion("info", None, "timeout")
+        assert not made.is_closed.is_set()
+        goes_on.set()
+
+    played(Library(lambda host, port, timeout_s: made, frozenset({Read, Write})), story)
+    assert made.is_closed.wait(PATIENCE_S)
 
 
 def test_a_library_that_dials_again_while_it_is_given_up_is_closed_again() -> None:
@@ -171,7 +196,7 @@ def test_what_ends_when_it_is_given_up_is_unknown_all_the_same() -> None:
 
         scripts.play(story)
         for made in scripts.made:
-            assert made.is_closed.is_set()
+            assert made.is_closed.wait(PATIENCE_S)
 
 
 def test_a_deadline_in_the_middle_of_connecting_is_a_fail_and_nothing_is_asked_later() -> None:
@@ -226,7 +251,11 @@ def test_a_process_that_goes_on_as_another_leaves_no_connection() -> None:
         await clients.perform(1, "n1", WRITE, LONG_NS)
         await clients.perform(2, "n1", WRITE, LONG_NS)
         await clients.perform(1, "n2", WRITE, LONG_NS)
-        assert [each.is_closed.is_set() for each in scripts.made] == [True, False, True]
+        closed = [
+            each.is_closed.wait(patience_s)
+            for each, patience_s in zip(scripts.made, (PATIENCE_S, 0, PATIENCE_S), strict=True)
+        ]
+        assert closed == [True, False, True]
 
     scripts.play(story)
 
@@ -344,7 +373,7 @@ def test_a_node_that_is_down_is_sent_nothing_and_has_done_nothing() -> None:
 
     asyncio.run(story())
     assert [len(each.asked) for each in scripts.made] == [1, 1]
-    assert scripts.made[0].is_closed.is_set()
+    assert scripts.made[0].is_closed.wait(PATIENCE_S)
 
 
 def test_http_that_never_answers_ends_with_its_deadline() -> None:
