@@ -140,9 +140,18 @@ class RealCluster(RealTime):
             raise
 
     async def stop(self) -> None:
+        """A caller that is cancelled waits all the same: else nodes could outlive the run."""
         if self._stopped is None:
             self._stopped = asyncio.get_running_loop().create_task(self._stop())
-        await asyncio.shield(self._stopped)
+        is_cancelled = False
+        while not self._stopped.done():
+            try:
+                await asyncio.wait((self._stopped,))
+            except asyncio.CancelledError:
+                is_cancelled = True
+        if is_cancelled:
+            raise asyncio.CancelledError
+        self._stopped.result()
 
     async def _stop(self) -> None:
         if self._stall_watch is not None:

@@ -15,6 +15,7 @@ import subprocess
 import tarfile
 import tempfile
 import zipfile
+import zlib
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -80,7 +81,7 @@ def _of_wheel(path: Path) -> dict[str, bytes]:
     try:
         with zipfile.ZipFile(path) as packed:
             return {name: packed.read(name) for name in packed.namelist() if _is_wanted(name)}
-    except (OSError, zipfile.BadZipFile) as error:
+    except (OSError, zipfile.BadZipFile, zlib.error, RuntimeError) as error:  # RuntimeError: it is encrypted
         raise WrongUse(f"{path} cannot be read as a wheel: {error}; {_TRY}") from error
 
 

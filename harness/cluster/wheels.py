@@ -16,7 +16,17 @@ from typing import Final
 from harness.errors import ClusterError
 
 REQUIRED: Final = ("crc32c", "msgpack", "zstandard")
-CACHE: Final = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "qsync" / "wheels"
+
+
+def _caches() -> Path:
+    """Where this user keeps what can be made again. A user without a home can keep nothing, and may not need to."""
+    try:
+        return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    except RuntimeError:
+        return Path("/nonexistent")
+
+
+CACHE: Final = _caches() / "qsync" / "wheels"
 _LOCK: Final = Path(__file__).parents[2] / "requirements.lock"
 _PLATFORMS: Final = ("manylinux_2_28", "manylinux_2_17", "manylinux2014")
 

@@ -293,14 +293,14 @@ class LocalCluster(RealCluster):
 
 
 def _free_ports(count: int) -> list[int]:
-    """Ports that are not in use now, outside of those that the system gives to connections."""
-    ports: list[int] = []
+    """Different ports that are not in use now, outside of those that the system gives to connections."""
+    ports: dict[int, None] = {}
     while len(ports) < count:
         port = random.randrange(*_CHOSEN_PORTS)
         with socket.socket() as attempt, contextlib.suppress(OSError):
             attempt.bind((_HOST, port))
-            ports.append(port)
-    return ports
+            ports[port] = None
+    return list(ports)
 
 
 def _check_free(ports: Iterable[int]) -> None:

@@ -62,7 +62,7 @@ class Session:
             )
         except BaseException as error:
             client.close()
-            if isinstance(error, OSError | paramiko.SSHException):
+            if isinstance(error, OSError | UnicodeError | paramiko.SSHException):
                 raise _in_words(host, error) from error
             raise
         transport = client.get_transport()
@@ -126,9 +126,14 @@ class Session:
 
 
 def _load_known(client: paramiko.SSHClient, host: Host) -> None:
+    import paramiko
+
     known = Path(host.known_hosts)
     if known.exists():
-        client.load_host_keys(str(known))
+        try:
+            client.load_host_keys(str(known))
+        except (OSError, UnicodeError, paramiko.hostkeys.InvalidHostKey) as error:
+            raise ClusterError(f"the known host keys in {known} cannot be read: {error}") from error
     elif not host.accept_new_host_keys:
         raise ClusterError(
             f"there is no {known} to know the host key of {host.place} by; "
@@ -156,8 +161,16 @@ class _Unknown:
                 f"the host key of {host.place} is not known: {_fingerprint(key)}; "
                 "if that is right, try: --accept-new-host-keys"
             )
-        with _WRITING, Path(host.known_hosts).open("a") as file:
-            file.write(f"{hostname} {key.get_name()} {key.get_base64()}\n")
+        known_hosts = Path(host.known_hosts)
+        try:
+            with _WRITING:
+                known_hosts.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                with known_hosts.open("a") as file:
+                    file.write(f"{hostname} {key.get_name()} {key.get_base64()}\n")
+        except OSError as error:
+            raise ClusterError(
+                f"the host key of {host.place} cannot be written to {known_hosts}: {error.strerror}"
+            ) from error
 
 
 def _fingerprint(key: paramiko.PKey) -> str:
@@ -183,7 +196,9 @@ def _in_words(host: Host, error: BaseException) -> ClusterError | WrongUse:
             return ClusterError(f"{host.place} does not let {user} in with the key it was offered")
         case TimeoutError() | socket.timeout():
             return ClusterError(f"{host.place} cannot be reached: no answer in {CONNECT_WITHIN_S:.0f} s")
-        case OSError():
-            return ClusterError(f"{host.place} cannot be reached: {error.strerror or error}")
+        case OSError() | UnicodeError():  # UnicodeError: no name of a host looks like that
+            return ClusterError(
+                f"{host.place} cannot be reached: {getattr(error, 'strerror', None) or error}"
+            )
         case _:
             return ClusterError(f"no SSH with {host.place}: {str(error) or type(error).__name__}")

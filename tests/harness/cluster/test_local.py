@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ import psutil  # type: ignore[import-untyped]  # it has no types
 import pytest
 
 from harness.clients.reply import Lost, NotSent, Replied
+from harness.cluster.local import cluster as local_cluster
 from harness.cluster.local.cluster import LocalCluster, LocalSettings
 from harness.cluster.place import Place, node_host
 from harness.cluster.protocol import Cluster
@@ -421,6 +423,41 @@ def test_a_start_that_is_cancelled_leaves_nothing_behind(tmp_path: Path) -> None
 
     for after_s in (0.001, 0.03, 0.06, 0.1):
         asyncio.run(cancelled(after_s))
+
+
+def test_a_stop_that_is_cancelled_is_finished_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If it failed, a second Ctrl-C while a run ends would leave its containers, or what else it has made."""
+
+    async def scene() -> None:
+        cluster, may_end = LocalCluster(settings(tmp_path)), asyncio.Event()
+        has_ended = []
+
+        async def end() -> None:
+            await may_end.wait()
+            has_ended.append(True)
+
+        monkeypatch.setattr(cluster, "_end", end)
+        stopping = asyncio.create_task(cluster.stop())
+        for _ in range(3):
+            await asyncio.sleep(0)
+            stopping.cancel()
+        may_end.set()
+        with pytest.raises(asyncio.CancelledError):
+            await stopping
+        assert has_ended
+        await cluster.stop()
+
+    asyncio.run(scene())
+
+
+def test_ports_that_are_chosen_are_different_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If it failed, one start in ten of a cluster of fifty would end with an address in use."""
+    (first,) = local_cluster._free_ports(1)
+    drawn = chain([first, first], range(first + 1, first + 1000))
+    monkeypatch.setattr(local_cluster.random, "randrange", lambda *span: next(drawn))
+    assert len({*local_cluster._free_ports(3)}) == 3
 
 
 @pytest.mark.parametrize(

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import paramiko  # type: ignore[import-untyped]  # it has no types
 import pytest
 
 from harness.cluster.place import Place
 from harness.cluster.ssh import inventory
+from harness.cluster.ssh.session import Session, _Unknown
 from harness.errors import ClusterError, WrongUse
 from harness.systems import SYSTEMS
 from harness.systems.plans import planned
@@ -95,3 +97,38 @@ def test_a_host_without_tarantool_is_told_apart_from_one_that_has_it_elsewhere(t
     assert words({"tarantool": "/opt/tarantool"})[0] == "/opt/tarantool"
     fake = words({"tarantool": "/opt/tarantool", "faketime": "/opt/fake.so"})
     assert "LD_PRELOAD=/opt/fake.so" in fake and "/opt/tarantool" in fake
+
+
+@pytest.mark.parametrize(
+    ("name", "known", "expected"),
+    [
+        ("a..b", "", "a..b:22 cannot be reached: "),
+        ("h" * 70, "", "cannot be reached: "),
+        ("h", "h ssh-rsa AAAAB3!!!\n", "the known host keys in "),
+        ("h", "\udcff\n", "the known host keys in "),
+        ("h", None, "the known host keys in "),
+    ],
+)
+def test_a_host_that_cannot_be_and_keys_that_are_none(
+    tmp_path: Path, name: str, known: str | None, expected: str
+) -> None:
+    """If it failed, a slip in a file would end in a traceback."""
+    file = tmp_path / "known_hosts"
+    file.mkdir() if known is None else file.write_text(known, errors="surrogateescape")
+    with pytest.raises(ClusterError) as raised:
+        Session.open(inventory.Host(host=name, known_hosts=str(file)))
+    assert expected in raised.value.message
+
+
+def test_the_first_key_ever_is_written_down(tmp_path: Path) -> None:
+    """If it failed, a user without a folder for keys would be told that the host cannot be reached."""
+    key = paramiko.RSAKey.generate(1024)
+
+    def met(known_hosts: Path) -> None:
+        host = inventory.Host(host="h", known_hosts=str(known_hosts), accept_new_host_keys=True)
+        _Unknown(host).missing_host_key(paramiko.SSHClient(), "h", key)
+
+    met(tmp_path / "ssh" / "known_hosts")
+    assert (tmp_path / "ssh" / "known_hosts").read_text() == f"h ssh-rsa {key.get_base64()}\n"
+    with pytest.raises(ClusterError, match="the host key of h:22 cannot be written to "):
+        met(tmp_path / "ssh" / "known_hosts" / "below")
