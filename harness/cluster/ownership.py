@@ -50,6 +50,11 @@ class RunId:
         return {RUN_LABEL: self.text, OWNER_LABEL: this_harness()}
 
     @property
+    def filter(self) -> dict[str, str]:
+        """By which the Docker daemon finds what the run made."""
+        return {"label": f"{RUN_LABEL}={self.text}"}
+
+    @property
     def table(self) -> str:
         """The name of its table of packet rules."""
         owner = this_harness().replace("@", "_").replace(".", "_")
@@ -82,7 +87,7 @@ def remove_leftovers(client: Any) -> list[str]:
     removed: list[str] = []
     for container in client.containers.list(all=True, filters={"label": RUN_LABEL}, ignore_removed=True):
         if not lives(container.labels.get(OWNER_LABEL, "")):
-            failure = _remove_container(container)
+            failure = remove_container(container)
             still = f": no, it is still there ({failure})" if failure else ""
             removed.append(f"container {container.name}{still}")
     runs_alive: set[str] = set()
@@ -110,19 +115,15 @@ def _remove_network(network: Any) -> list[str]:
 
 def remove_run(client: Any, run: RunId) -> None:
     """Remove everything of one run, however far it got."""
-    chosen = {"label": f"{RUN_LABEL}={run.text}"}
+    containers = client.containers.list(all=True, filters=run.filter, ignore_removed=True)
     with ThreadPoolExecutor(max_workers=8) as side_by_side:
-        list(
-            side_by_side.map(
-                _remove_container, client.containers.list(all=True, filters=chosen, ignore_removed=True)
-            )
-        )
-    for network in client.networks.list(filters=chosen):
+        list(side_by_side.map(remove_container, containers))
+    for network in client.networks.list(filters=run.filter):
         with suppress(Exception):
             network.remove()
 
 
-def _remove_container(container: Any) -> str:
+def remove_container(container: Any) -> str:
     """Remove a container, in several tries: a busy daemon gives up waiting for the end of one that it has killed.
 
     Returns why it is still there after that, or "".

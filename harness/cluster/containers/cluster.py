@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Mapping
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -165,7 +165,6 @@ class ContainerCluster(RealCluster):
             address=self._addresses[node],
             command=self._settings.command(place),
             folder=str(self._folder(node).resolve()),
-            environment={},
             image=self._images.get(which, self._usual_image),
             programs={
                 **{path: path for path in self._settings.files},
@@ -188,19 +187,18 @@ class ContainerCluster(RealCluster):
         processes.ready(node)
 
     async def _end(self) -> None:
-        if self._started is not None:
-            try:
-                if self._shaping is not None:
-                    await self._shaping.stop()
-                if self._settings.filters_packets:
-                    await self._filter.stop()
-            finally:
-                try:
-                    await self._started.stop()
-                finally:
-                    if self._mounted is not None:
-                        await self._mounted.stop()
-                self._shift_logs()
+        if self._started is None:
+            return
+        async with AsyncExitStack() as ends:  # from the last to the first, whatever fails
+            ends.callback(self._shift_logs)
+            if self._mounted is not None:
+                ends.push_async_callback(self._mounted.stop)
+            ends.push_async_callback(self._started.stop)
+            ends.push_async_callback(self._limits.stop)
+            if self._settings.filters_packets:
+                ends.push_async_callback(self._filter.stop)
+            if self._shaping is not None:
+                ends.push_async_callback(self._shaping.stop)
 
     def _may_answer(self, node: str) -> bool:
         return self._started is not None and self._started.may_answer(node)

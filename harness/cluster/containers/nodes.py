@@ -22,8 +22,8 @@ from typing import Any, Final, TypeVar
 from harness.cluster.limits import kernel_log
 from harness.cluster.limits.group import Group, group_of
 from harness.cluster.limits.share import Share
-from harness.cluster.node_book import Asked, NodeBook
-from harness.cluster.ownership import NODE_LABEL, RunId, remove_run
+from harness.cluster.node_book import Asked, NodeBook, raise_first
+from harness.cluster.ownership import NODE_LABEL, RunId, remove_container, remove_run
 from harness.cluster.protocol import Ended
 from harness.errors import ClusterError
 
@@ -42,6 +42,7 @@ _LAST_LINES: Final = 40
 _KILLED: Final = 128 + 9
 _SUBNETS: Final = "10.213.0.0/16"
 """Where networks of runs are taken from, /24 each."""
+_TOO_LATE: Final = "the nodes are not started: the cluster is being stopped"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +71,6 @@ class ContainerSpec:
     address: str
     command: tuple[str, ...]
     folder: str
-    environment: Mapping[str, str]
     image: str
     programs: Mapping[str, str] = field(default_factory=dict)
     """Files of this machine that are mounted, read-only: path here → path there."""
@@ -113,28 +113,32 @@ class ContainerNodes(NodeBook):
     def _make_network(self, nodes: Sequence[str]) -> tuple[str, dict[str, str]]:
         import docker  # type: ignore[import-untyped]  # it has no types
 
+        why = ""
         for subnet in ipaddress.ip_network(_SUBNETS).subnets(new_prefix=24):
             gateway, *hosts = map(str, subnet.hosts())
             pool = docker.types.IPAMPool(subnet=str(subnet), gateway=gateway)
-            with suppress(docker.errors.APIError):  # another process has it already
-                self._network = self._client.networks.create(
+            try:
+                network = self._client.networks.create(
                     f"qsync-{self._run.text}",
                     driver="bridge",
                     internal=True,
                     labels=self._run.labels,
                     ipam=docker.types.IPAMConfig(pool_configs=[pool]),
                 )
-                return gateway, {node: hosts[9 + place] for place, node in enumerate(nodes)}
-        raise ClusterError(f"no free network is left in {_SUBNETS}; try: ./qsync doctor --clean")
-
-    @property
-    def bridge(self) -> str:
-        """The name of the network's bridge on the host."""
-        return f"br-{self._network.id[:12]}"
+            except docker.errors.APIError as error:  # most often another network has these addresses already
+                why = str(error)
+                continue
+            if self._is_stopping:
+                network.remove()
+                raise ClusterError(_TOO_LATE)
+            self._network = network
+            return gateway, {node: hosts[9 + place] for place, node in enumerate(nodes)}
+        raise ClusterError(f"no network can be made in {_SUBNETS}: {why}; try: ./qsync doctor --clean")
 
     async def start(self, specs: Sequence[ContainerSpec]) -> None:
-        """Make and start all containers, side by side."""
-        await asyncio.gather(*(asyncio.to_thread(self._start_new, spec) for spec in specs))
+        """Make and start all containers, side by side. Raises ClusterError when each has been tried."""
+        started = (asyncio.to_thread(self._start_new, spec) for spec in specs)
+        raise_first(await asyncio.gather(*started, return_exceptions=True))
         self._looked_s = time.monotonic()
         self._watch = asyncio.get_running_loop().create_task(self._watch_all())
 
@@ -173,7 +177,7 @@ class ContainerNodes(NodeBook):
                 hostname=spec.node,
                 labels={**self._run.labels, NODE_LABEL: spec.node},
                 stdin_open=True,  # the nodes end when their stdin does
-                environment={**SIGNAL_ALL, **spec.environment},
+                environment=SIGNAL_ALL,
                 networking_config=api.create_networking_config({self._network.name: endpoint}),
                 host_config=api.create_host_config(
                     binds={
@@ -190,6 +194,9 @@ class ContainerNodes(NodeBook):
             container = self._containers[spec.node] = self._client.containers.get(created["Id"])
         except docker.errors.DockerException as error:
             raise ClusterError(f"the container of {spec.node} cannot be made: {error}") from error
+        if self._is_stopping:
+            remove_container(container)
+            raise ClusterError(_TOO_LATE)
         return container
 
     def ready(self, node: str) -> None:
@@ -202,7 +209,7 @@ class ContainerNodes(NodeBook):
         """Kill -9; returns when the container has stopped."""
         async with self._turns[node]:
             self._kills[node] += 1
-            if self._kills[node] > 1:
+            if not self.is_alive(node):
                 return
             self._asked_to_end.add(node)  # before the kill: a look meanwhile reports no unexpected end
             container = self._containers[node]
@@ -389,13 +396,8 @@ class ContainerNodes(NodeBook):
         return node not in self._down and node not in self._asked_to_end
 
     def _running(self) -> set[str]:
-        listed = self._client.api.containers(filters={"label": self._run_label})
+        listed = self._client.api.containers(filters=self._run.filter)
         return {container["Labels"][NODE_LABEL] for container in listed}
-
-    @property
-    def _run_label(self) -> str:
-        name, text = next(iter(self._run.labels.items()))
-        return f"{name}={text}"
 
     def _how_it_ended(self, node: str) -> Ended:
         state = self._state(node)
@@ -409,7 +411,8 @@ class ContainerNodes(NodeBook):
         return Ended(node, self._now_ns(), how, words, starved if code == _KILLED else "")
 
     async def stop(self) -> None:
-        """Remove everything of this run."""
+        """Remove everything of this run, also what a thread makes meanwhile."""
+        self._is_stopping = True
         if self._watch is not None:
             self._watch.cancel()
         await asyncio.to_thread(remove_run, self._client, self._run)

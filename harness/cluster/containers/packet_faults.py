@@ -69,27 +69,29 @@ class Packets:
         """A node had sent over it by the last `note_used`."""
         return self.pair(link) in self._used
 
-    async def fresh(self, links: Sequence[Link]) -> tuple[bool, list[str]]:
-        """Wait until packets have passed every link that can pass any; if not, a line for each stale link."""
+    async def fresh(self, links: Sequence[Link]) -> tuple[bool | None, list[str]]:
+        """Wait until packets have passed every link that can pass any; None if no link can. A line for each other."""
         before = await self.filter.packets("links")
         loop = asyncio.get_running_loop()
         began = loop.time()
         while True:
             passed = await self.filter.packets("links")
             stale = [
-                link
-                for link in links
-                if passed.get(self.pair(link), 0) <= before.get(self.pair(link), 0) and self._can_pass(link)
+                link for link in links if passed.get(self.pair(link), 0) <= before.get(self.pair(link), 0)
             ]
-            if not stale:
-                return True, []
+            missing = [link for link in stale if self._can_pass(link)]
+            if not missing:
+                untried = [f"{source}→{target} could not be tried" for source, target in stale]
+                return (True if len(stale) < len(links) else None), untried
             if loop.time() > began + _FRESH_WITHIN_S:
-                return False, [f"nothing passed {source}→{target} after healing" for source, target in stale]
+                return False, [
+                    f"nothing passed {source}→{target} after healing" for source, target in missing
+                ]
             if loop.time() > began + _PROVOKED_AFTER_S:
                 self._provoked.update(
-                    end for link in stale for end in (self.pair(link), self.pair(link[::-1]))
+                    end for link in missing for end in (self.pair(link), self.pair(link[::-1]))
                 )
-                await asyncio.gather(*map(self.provoke, stale))
+                await asyncio.gather(*map(self.provoke, missing))
             await asyncio.sleep(_LOOK_AGAIN_S)
 
     def _can_pass(self, link: Link) -> bool:
@@ -145,7 +147,7 @@ class PacketFault:
             link: self._met.get(pair, 0) - self._before.get(pair, 0) for link, pair in self._links.items()
         }
         long_enough = heal_asked_ns - (self._in_effect_ns or heal_asked_ns) > self._packets.heartbeat_ns
-        healed, missing = await self._packets.fresh(self._fault.links)
+        healed, details = await self._packets.fresh(self._fault.links)
         return Evidence(
             took_effect=long_enough and any(affected.values()) and (self._fault.does == "cut" or dropped > 0),
             asked_ns=self._asked_ns,
@@ -163,7 +165,7 @@ class PacketFault:
                 "packets_met": sum(affected.values()),
                 **({} if self._fault.does == "cut" else {"packets_dropped": dropped}),
             },
-            detail="; ".join(missing),
+            detail="; ".join(details),
         )
 
     async def _dropped(self) -> int:

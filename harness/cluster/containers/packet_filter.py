@@ -55,6 +55,7 @@ _LOSSY_RULE = """
 """
 LOSSES = (10, 30, 60)
 """How many packets of a hundred can be lost."""
+_WITHIN_S = 10
 
 
 def lossy(percent: int) -> str:
@@ -137,12 +138,14 @@ def why_not() -> str:
 def _nft(text: str, *words: str) -> str:
     try:
         done = subprocess.run(
-            ["nft", *words], input=text, capture_output=True, text=True, timeout=10, check=False
+            ["nft", *words], input=text, capture_output=True, text=True, timeout=_WITHIN_S, check=False
         )
     except OSError as error:
         raise ClusterError(
             f"partitions between containers need nft: {error}; try: apt-get install nftables"
         ) from error
+    except subprocess.TimeoutExpired as error:
+        raise ClusterError(f"nft did not answer within {_WITHIN_S} s, and may not have obeyed") from error
     if done.returncode:
         reason = (done.stderr.strip().splitlines() or ["it gave no reason"])[0]
         hint = "; try: run as root" if "not permitted" in reason else ""

@@ -121,12 +121,13 @@ class ShapedFault:
         process = await self._shaping.process()
         counters = await process.ask("counters", fault=fault.id)
         healed = await process.ask("unshape", fault=fault.id, links=fault.links)
-        fresh, missing = await self._shaping.packets.fresh(fault.links)
+        fresh, details = await self._shaping.packets.fresh(fault.links)
         after = await self._round_trips(process)
         remaining = await process.ask("counters", fault=fault.id)
         await process.ask("forget", fault=fault.id)
         if remaining["stranded"] or not remaining["are_rules_right"]:
-            missing = [*missing, "packets are still held, or rules that hold them still stand"]
+            fresh = False
+            details.append("packets are still held, or rules that hold them still stand")
         rows: dict[Link, Counters] = {(row["link"][0], row["link"][1]): row for row in counters["links"]}
         affected = [link for link, row in rows.items() if took_effect(fault, row)]
         first = [row["first_held_ns"] for row in rows.values() if row["first_held_ns"] is not None]
@@ -138,14 +139,14 @@ class ShapedFault:
             all_in_effect_ns=self._in_effect_ns,
             heal_asked_ns=heal_asked_ns,
             last_effect_ns=healed["at_ns"] - self._shaping.epoch_ns(),
-            healed=fresh and not missing,
+            healed=fresh,
             counters={
                 "links": len(rows),
                 "links_affected": len(affected),
                 **_summed(rows),
                 **_round_trips(times),
             },
-            detail="; ".join(missing),
+            detail="; ".join(details),
         )
 
     async def _round_trips(self, process: ShapingProcess) -> list[int]:

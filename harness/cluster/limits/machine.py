@@ -82,6 +82,11 @@ class LimitsHere:
             with suppress(OSError):  # it was ended
                 score.write_text(text)
 
+    async def stop(self) -> None:
+        """End all second processes: one in the group of a container would keep that from being removed."""
+        for node in list(self._ballast):
+            await self.release(node)
+
     async def lift(self, node: str) -> bool:
         before = self._before.pop(node, None)
         if before is None:

@@ -134,18 +134,16 @@ class LocalCluster(RealCluster):
                 raise ClusterError(f"{node} is ready but does not answer when it is asked for its state")
 
     async def _end(self) -> None:
-        try:
+        async with contextlib.AsyncExitStack() as ends:  # from the last to the first, whatever fails
+            ends.push_async_callback(self._end_relay)
+            ends.callback(self._shift_logs)
+            if self._mounted is not None:
+                ends.push_async_callback(self._mounted.stop)
+            ends.callback(faketime_files.remove_leftovers)  # those of processes that a node began, too
+            ends.callback(self._enclosure.remove)
+            ends.push_async_callback(self._limits.stop)
             if self._started is not None:
-                await self._started.stop()
-        finally:
-            self._enclosure.remove()
-            faketime_files.remove_leftovers()  # those of processes that a node began, too
-            try:
-                if self._mounted is not None:
-                    await self._mounted.stop()
-            finally:
-                self._shift_logs()
-                await self._end_relay()
+                ends.push_async_callback(self._started.stop)
 
     async def _end_relay(self) -> None:
         if self._relay is not None:

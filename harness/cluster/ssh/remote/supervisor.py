@@ -94,8 +94,7 @@ class Supervisor:
         await self._over.wait()
         observer.cancel()
         await self._children.end(0.0)
-        for node in self._enclosure.groups:
-            await self._limits.release(node)
+        await self._limits.stop()
         self._enclosure.remove()
 
     async def _observe(self) -> None:

@@ -5,16 +5,20 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import docker  # type: ignore[import-untyped]  # it has no types
 import pytest
 
 from harness.cluster import ownership
 from harness.cluster.containers import nodes as container_nodes
-from harness.cluster.containers.nodes import ContainerNodes, Limits
+from harness.cluster.containers.cluster import ContainerCluster, ContainerSettings
+from harness.cluster.containers.nodes import ContainerNodes, ContainerSpec, Limits
 from harness.cluster.ownership import NODE_LABEL, RunId
 from harness.errors import ClusterError
+from harness.systems.iproto_wire import IPROTO
 from tests.harness.processes import PATIENCE_S
 
 
@@ -346,5 +350,150 @@ def test_a_container_that_the_daemon_gave_up_on_is_removed_all_the_same(
     """If it failed, runs on a busy machine would leave containers behind."""
     monkeypatch.setattr(ownership, "_TRY_AGAIN_S", 0.001)
     stubborn = Stubborn()
-    ownership._remove_container(stubborn)
+    ownership.remove_container(stubborn)
     assert stubborn.asked == 3
+
+
+class Made(Container):
+    def __init__(self, daemon: Daemon, name: str) -> None:
+        self._daemon, self.id = daemon, name
+
+    def remove(self, *, force: bool, v: bool) -> None:
+        self._daemon.there.discard(self.id)
+
+
+class Daemon:
+    """Makes containers and networks; each waits until it may be made."""
+
+    def __init__(self) -> None:
+        self.there: set[str] = set()
+        self.asked, self.may_be_made = threading.Event(), threading.Event()
+        self.api = self.containers = self.networks = self
+
+    def __getattr__(self, name: str) -> Any:
+        assert name.endswith("_config")
+        return lambda *words, **fields: None
+
+    def create_container(self, image: str, command: list[str], *, name: str, **fields: Any) -> dict[str, str]:
+        if image == "none":
+            raise docker.errors.ImageNotFound("no such image")
+        self._wait(name)
+        return {"Id": name}
+
+    def create(self, name: str, **fields: Any) -> Any:
+        self._wait(name)
+        return SimpleNamespace(name=name, remove=lambda: self.there.discard(name))
+
+    def _wait(self, name: str) -> None:
+        self.asked.set()
+        assert self.may_be_made.wait(PATIENCE_S)
+        self.there.add(name)
+
+    def get(self, which: str) -> Made:
+        return Made(self, which)
+
+    def list(self, **fields: Any) -> list[Made]:
+        return [Made(self, name) for name in self.there]
+
+
+def nodes_of(daemon: Daemon) -> ContainerNodes:
+    nodes = ContainerNodes(daemon, RunId("r"), lambda: 7, Limits())
+    nodes._network = SimpleNamespace(name="net")
+    return nodes
+
+
+def spec(node: str, image: str = "image") -> ContainerSpec:
+    return ContainerSpec(node=node, address="", command=(), folder="", image=image)
+
+
+def test_a_start_that_fails_is_over_when_it_says_so() -> None:
+    """If it failed, a container that is made a moment later would be left behind: what a run left is removed only when
+    its harness is dead."""
+    daemon = Daemon()
+
+    async def scene() -> None:
+        starting = asyncio.create_task(nodes_of(daemon).start([spec("n1"), spec("n2", "none")]))
+        await asyncio.to_thread(daemon.asked.wait, PATIENCE_S)
+        asyncio.get_running_loop().call_later(0.05, daemon.may_be_made.set)
+        with pytest.raises(ClusterError, match="the container of n2 cannot be made: no such image"):
+            await starting
+        assert daemon.there == {"qsync-r-n1"}
+
+    asyncio.run(scene())
+
+
+@pytest.mark.parametrize("what", ["container", "network"])
+def test_what_is_made_while_a_run_is_stopped_is_removed(what: str) -> None:
+    """If it failed, Ctrl-C while containers are made would leave one behind."""
+    daemon = Daemon()
+
+    async def scene() -> None:
+        nodes = nodes_of(daemon)
+        making = asyncio.create_task(
+            nodes.start([spec("n1")]) if what == "container" else nodes.make_network(["n1"])
+        )
+        await asyncio.to_thread(daemon.asked.wait, PATIENCE_S)
+        await nodes.stop()
+        daemon.may_be_made.set()
+        with pytest.raises(ClusterError, match="the cluster is being stopped"):
+            await making
+        assert not daemon.there
+
+    asyncio.run(scene())
+
+
+def test_why_no_network_can_be_made_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If it failed, people would look for networks in the way where the daemon may make none at all."""
+    daemon = Daemon()
+
+    def refuse(name: str, **fields: Any) -> None:
+        raise docker.errors.APIError("iptables: Permission denied")
+
+    monkeypatch.setattr(daemon, "create", refuse)
+    with pytest.raises(
+        ClusterError, match=r"no network can be made in 10\.213\..*: iptables: Permission denied"
+    ):
+        asyncio.run(nodes_of(daemon).make_network(["n1"]))
+
+
+def test_a_node_that_runs_is_killed_whatever_else_may_end_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If it failed, a kill of a node that has hardly any memory would be recorded, and not be done."""
+    killed: list[str] = []
+
+    async def scene() -> None:
+        api = Api()
+        nodes = nodes_of_one(api, monkeypatch)
+        monkeypatch.setattr(nodes._containers["n1"], "kill", killed.append)
+        api.exit_code = 137
+        nodes.starve("n1")
+        await nodes.kill("n1")
+        await nodes.kill("n1")  # by a second fault: it is dead
+
+    asyncio.run(scene())
+    assert killed == ["KILL"]
+
+
+def test_the_end_of_a_run_goes_on_where_something_fails(tmp_path: Path) -> None:
+    """If it failed, packet rules and containers would be left behind because of a file that is missing."""
+    ended: list[str] = []
+
+    class Ends:
+        def __init__(self, name: str) -> None:
+            self.name = name
+
+        async def stop(self) -> None:
+            ended.append(self.name)
+            raise ClusterError(self.name)
+
+    async def scene() -> None:
+        settings = ContainerSettings(
+            talk=IPROTO, configs={}, folder=tmp_path, heartbeat_ns=1, epoch_ns=0, command=lambda place: ()
+        )
+        cluster = ContainerCluster(settings)
+        for name in ("shaping", "filter", "limits", "started", "mounted"):
+            setattr(cluster, f"_{name}", Ends(name))
+        with pytest.raises(ClusterError):
+            await cluster.stop()
+
+    asyncio.run(scene())
+    assert ended == ["shaping", "filter", "limits", "started", "mounted"]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
 from collections import Counter
 from collections.abc import Iterable
+from typing import Any
 
 import pytest
 
-from harness.cluster.containers import packet_faults
+from harness.cluster.containers import packet_faults, packet_filter
 from harness.cluster.containers.packet_faults import PacketFault, Packets
 from harness.cluster.containers.packet_filter import PacketFilter, Pair
 from harness.errors import ClusterError
@@ -43,8 +45,12 @@ class Idle(PacketFilter):
     def __init__(self) -> None:
         super().__init__("qsync_test")
         self.passed: Counter[Pair] = Counter()
+        self.grows: Pair | None = None
+        """The pair over which a packet passes at each look."""
 
     async def packets(self, which: str) -> dict[Pair, int]:
+        if self.grows is not None:
+            self.passed[self.grows] += 1
         return dict(self.passed)
 
 
@@ -114,3 +120,26 @@ def test_a_fault_that_ends_does_not_take_the_link_from_one_that_begins() -> None
         return [while_the_second_lasts, kept.cut]
 
     assert asyncio.run(overlap()) == [{PAIR}, set()]
+
+
+def test_links_that_nothing_can_pass_are_not_said_to_be_healed() -> None:
+    """If it failed, a cut around a dead node would count as healed, and nobody had looked."""
+    addresses = {"n1": PAIR[0], "n2": PAIR[1], "n3": "10.0.0.3"}
+    kept = Idle()
+    packets = Packets(kept, addresses, lambda: 0, lambda node: node != "n1", 1, not_asked)
+    both = [("n1", "n2"), ("n2", "n1")]
+    untried = ["n1→n2 could not be tried", "n2→n1 could not be tried"]
+    assert asyncio.run(packets.fresh(both)) == (None, untried)
+    kept.grows = (PAIR[1], "10.0.0.3")
+    assert asyncio.run(packets.fresh([*both, ("n2", "n3")])) == (True, untried)
+
+
+def test_nft_that_does_not_answer_is_told_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If it failed, a busy machine would end a run with a traceback."""
+
+    def hang(words: list[str], **how: Any) -> None:
+        raise subprocess.TimeoutExpired(words, how["timeout"])
+
+    monkeypatch.setattr(packet_filter.subprocess, "run", hang)
+    with pytest.raises(ClusterError, match="nft did not answer within 10 s"):
+        asyncio.run(PacketFilter("qsync_test").change("cuts", add=[PAIR]))

@@ -134,3 +134,18 @@ def test_what_a_dead_harness_left_is_removed_and_nothing_else(enclosure: Enclosu
     assert {f"group of processes {group.cpu.name}" for group in dead.groups.values()} <= set(removed)
     assert not any(folder.exists() for group in dead.groups.values() for folder in group.folders)
     assert all(folder.exists() for folder in enclosure.groups["n1"].folders)
+
+
+def test_a_run_that_ends_leaves_no_process_that_wants_memory(enclosure: Enclosure, tmp_path: Path) -> None:
+    """If it failed, the second Ctrl-C of a run with such a fault would leave a process in a container's group, which
+    the daemon then cannot remove."""
+    group = enclosure.groups["n1"]
+
+    async def scene() -> None:
+        taken = limits(group, tmp_path)
+        await taken.press("n1", "press")
+        assert len(group.pids()) == 1
+        await taken.stop()
+        assert group.pids() == ()
+
+    asyncio.run(scene())
