@@ -19,6 +19,7 @@ from collections.abc import Iterable, Set
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import psutil  # type: ignore[import-untyped]  # it has no types
@@ -62,8 +63,13 @@ class RunId:
 
 
 def this_harness() -> str:
-    """This process, by a name that no other will have."""
-    return f"{os.getpid()}@{psutil.Process().create_time():.2f}"
+    """This process, by a name that no other will have; the same whatever happens to the wall clock meanwhile."""
+    return _named(os.getpid())
+
+
+@cache
+def _named(pid: int) -> str:
+    return f"{pid}@{psutil.Process(pid).create_time():.2f}"
 
 
 def lives(owner: str) -> bool:
@@ -72,6 +78,8 @@ def lives(owner: str) -> bool:
     The start of a process is a time of the wall clock, which may have been set since. So if a process with that number
     is a harness, it is assumed to be that one.
     """
+    if owner == this_harness():
+        return True
     number, _, started = owner.partition("@")
     with suppress(ValueError, psutil.Error):
         process = psutil.Process(int(number))

@@ -192,9 +192,18 @@ class Machine:
                 self._last_event = message["event"]
                 self._on_event(self, message)
             return
+        if "id" not in message:  # there is no supervisor to connect to
+            self._fail(f"{self.host.place}: {message.get('error', 'it does not answer in order')}")
+            return
         _, answered = self._waiting.get(message["id"], (b"", None))
         if answered is not None and not answered.done():
             answered.set_result(message)
+
+    def _fail(self, why: str) -> None:
+        """No question will be answered any more."""
+        for _, answered in self._waiting.values():
+            if not answered.done():
+                answered.set_exception(ClusterError(why))
 
     def _lost(self, channel: paramiko.Channel) -> None:
         if channel is self._channel and not self._is_over:
@@ -215,9 +224,7 @@ class Machine:
             except ClusterError as error:
                 last = error.message
                 await asyncio.sleep(_AGAIN_EVERY_S)
-        for _, answered in self._waiting.values():
-            if not answered.done():
-                answered.set_exception(ClusterError(last))
+        self._fail(last)
 
     async def _renew(self) -> None:
         while True:
@@ -266,7 +273,7 @@ def _place(packed: tarfile.TarFile, member: tarfile.TarInfo, target: Path, host:
     name = PurePosixPath(member.name)
     if name.is_absolute() or ".." in name.parts:
         return
-    is_of_a_node = name.parts[0] == "nodes"
+    is_of_a_node = name.parts[:1] == ("nodes",)
     if member.isfile() and (is_of_a_node or member.size):
         path = target / (name if is_of_a_node else f"supervisor-{host.host}-{host.port}.txt")
         content = packed.extractfile(member)

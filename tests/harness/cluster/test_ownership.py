@@ -160,3 +160,13 @@ def test_a_dead_harness_is_dead() -> None:
         [sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, check=True
     )
     assert not lives(f"{int(ended.stdout)}@1.00")
+
+
+def test_a_step_of_the_clock_makes_nobody_a_dead_harness(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If it failed, a harness would remove its own containers and folders after the clock was set."""
+    before = this_harness()
+    began_s = psutil.Process().create_time()
+    monkeypatch.setattr(psutil.Process, "create_time", lambda process: began_s + 3600)
+    assert lives(before)
+    assert this_harness() == before
+    assert not lives(f"{os.getpid()}@{began_s - 7:.2f}")  # an older process with this number

@@ -30,6 +30,7 @@ import tarfile
 import time
 import zipfile
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -222,11 +223,9 @@ def is_removed(group: Path) -> bool:
     """Remove a group, and first kill its processes: a process there is a node of a dead run."""
     deadline = time.time() + GONE_WITHIN_S
     while group.exists() and time.time() < deadline:
-        try:
+        with suppress(OSError, ValueError):  # it ended by itself, or is another user's
             for pid in (group / "cgroup.procs").read_text().split():
                 os.kill(int(pid), signal.SIGKILL)
-        except (OSError, ValueError):
-            pass  # it ended by itself, or is another user's
         try:
             group.rmdir()
         except OSError:
@@ -256,15 +255,20 @@ def marked(folder: Path) -> Iterable[Named]:
 
 def end(named: Iterable[Named], number: signal.Signals) -> None:
     """Signal the processes that are still the same, wait until they are gone, then kill the rest."""
-    for pid, ticks in named:
-        if is_process(pid, ticks):
-            os.kill(pid, number)
+    send(named, number)
     deadline = time.time() + GONE_WITHIN_S
     while any(is_process(*process) for process in named) and time.time() < deadline:
         time.sleep(0.01)
+    send(named, signal.SIGKILL)
+
+
+def send(named: Iterable[Named], number: signal.Signals) -> None:
     for pid, ticks in named:
         if is_process(pid, ticks):
-            os.kill(pid, signal.SIGKILL)
+            with suppress(
+                ProcessLookupError
+            ):  # it has just ended: the kernel ends nodes with their supervisor
+                os.kill(pid, number)
 
 
 WORDS: dict[str, Callable[[str], Fields | None]] = {

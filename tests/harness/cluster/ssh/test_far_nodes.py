@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import io
+import signal
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
 from harness.cluster.relay.remote import Commands
-from harness.cluster.ssh.machine import Machine
+from harness.cluster.ssh import inventory
+from harness.cluster.ssh.machine import Machine, _unpack
 from harness.cluster.ssh.nodes import SshNodes, StartOptions
+from harness.cluster.ssh.remote import bootstrap
+from harness.errors import ClusterError
 
 
 class Host:
@@ -74,3 +83,41 @@ def test_a_crash_of_a_process_that_has_the_number_of_a_killed_one() -> None:
         return ended(nodes, 3)
 
     assert asyncio.run(told()) == ["exit 3"]
+
+
+def test_a_host_whose_supervisor_is_gone_is_told_at_once() -> None:
+    """If it failed, the screen of a run would show a traceback, and the run wait for the end of the lease."""
+
+    async def told() -> str:
+        machine = Machine(inventory.Host(host="h"), "r", lambda machine, event: None)
+        asking = asyncio.create_task(machine.ask("clock"))
+        await asyncio.sleep(0)
+        machine._arrived(b'{"error": "[Errno 111] Connection refused"}')
+        with pytest.raises(ClusterError) as raised:
+            await asking
+        return raised.value.message
+
+    assert asyncio.run(told()) == "h:22: [Errno 111] Connection refused"
+
+
+def test_a_process_that_ends_while_it_is_looked_at_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If it failed, a run could not begin where the nodes of a dead one end with their supervisor."""
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    looks = iter([True, False, False])
+    monkeypatch.setattr(bootstrap, "is_process", lambda pid, ticks: next(looks))
+    bootstrap.end([(ended.pid, 1)], signal.SIGTERM)
+    assert next(looks, None) is None
+
+
+def test_an_archive_of_logs_puts_nothing_anywhere_else(tmp_path: Path) -> None:
+    """If it failed, a host could write files of its choice here, or end the run with a traceback."""
+    with io.BytesIO() as whole:
+        with tarfile.open(fileobj=whole, mode="w") as archive:
+            for name in (".", "../up", "/abs", "nodes/n1/log.jsonl", "nodes/../../up"):
+                member = tarfile.TarInfo(name)
+                member.size = 2
+                archive.addfile(member, io.BytesIO(b"{}"))
+        _unpack(whole.getvalue(), tmp_path / "run", inventory.Host(host="h"))
+    assert [path.name for path in tmp_path.rglob("*") if path.is_file()].count("log.jsonl") == 1
+    assert not (tmp_path / "up").exists()
