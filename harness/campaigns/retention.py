@@ -6,9 +6,11 @@ the campaign's own name. Tables that `qsync analyze` has made keep the rows of r
 
 from __future__ import annotations
 
+import os
 import shutil
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -47,15 +49,26 @@ def retain(
     gone = 0
     freed = 0
     for run in sorted(runs, key=lambda run: run.path.name):
-        is_old = rule.days is not None and now() - run.path.stat().st_mtime > rule.days * DAY_S
+        try:
+            age_s = now() - run.path.stat().st_mtime
+        except FileNotFoundError:
+            continue  # a campaign beside this one has removed it
+        is_old = rule.days is not None and age_s > rule.days * DAY_S
         is_too_much = rule.gib is not None and total - freed > rule.gib * GIB
         if run.name in kept or run.name in keep or not (is_old or is_too_much):
             continue
         shutil.rmtree(run.path, ignore_errors=True)
-        gone += 1
-        freed += sizes[run.name]
+        if not run.path.exists():
+            gone += 1
+            freed += sizes[run.name]
     return Removed(gone, freed, len(kept))
 
 
 def _size(folder: Path) -> int:
-    return sum(path.lstat().st_size for path in folder.rglob("*") if path.is_file())
+    """The bytes of its files; without those that go meanwhile."""
+    size = 0
+    for path, _, names in os.walk(folder):
+        for name in names:
+            with suppress(FileNotFoundError):
+                size += Path(path, name).lstat().st_size
+    return size

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
+
+import pytest
 
 from harness.campaigns.plan import Retention
 from harness.campaigns.retention import DAY_S, retain
@@ -53,3 +56,21 @@ def test_without_a_rule_nothing_is_removed(tmp_path: Path) -> None:
     """If it failed, a plan that says nothing of retention would lose its runs."""
     store(tmp_path, "nightly/20260101T000000Z-1", "valid", 4000)
     assert retain(tmp_path, "nightly", Retention()).runs == 0
+
+
+def test_two_campaigns_may_remove_the_same_run(tmp_path: Path) -> None:
+    """The second of two campaigns that end at once would break, and leave no summary."""
+    run = store(tmp_path, "nightly/20260101T000000Z-1", "valid", 40)
+
+    def now() -> float:
+        shutil.rmtree(run, ignore_errors=True)
+        return NOW_S
+
+    assert retain(tmp_path, "nightly", Retention(days=30), now=now).runs == 0
+
+
+def test_a_run_that_stays_is_not_called_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files of another user would be said to be gone, while the disk fills up."""
+    store(tmp_path, "nightly/20260101T000000Z-1", "valid", 40)
+    monkeypatch.setattr(shutil, "rmtree", lambda path, ignore_errors: None)
+    assert retain(tmp_path, "nightly", Retention(days=30), now=lambda: NOW_S).runs == 0
