@@ -166,12 +166,13 @@ class Bisection:
                     break  # it breaks at every seed
             elif self.fingerprint in fields["fingerprints"]:
                 hits, run = hits + 1, fields["run"]
-            elif is_good or set(fields["fingerprints"]) <= self._harmless:
+            elif fields["fingerprints"] and (is_good or {*fields["fingerprints"]} <= self._harmless):
                 clean += 1
                 others |= dict.fromkeys(fields["fingerprints"])
             else:
                 others |= dict.fromkeys(fields["fingerprints"])
-                why, run = f"a different anomaly: {', '.join(fields['fingerprints'])}", fields["run"]
+                prints = ", ".join(fields["fingerprints"]) or "one without a fingerprint"
+                why, run = f"a different anomaly: {prints}", fields["run"]
         answer: Answer = "shows" if hits else "clean" if clean >= self.repeat else "skip"
         return CommitRuns(answer, hits, clean, tuple(others), "" if answer == "clean" else why, run)
 

@@ -14,9 +14,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness.campaigns.bisecting import Bisection
 from harness.campaigns.bisection import Answer, confidence, first_that_shows
 from harness.cli.exit_codes import ExitCode
 from harness.cli.main import main
+from harness.plan.plan import Plan
 from tests.harness.pipeline.stored_runs import store_run
 
 ROOT = Path(__file__).parents[3]
@@ -164,6 +166,18 @@ def test_the_commit_of_a_planted_bug_is_found(
     assert (told["confidence"] == 1) == (planted == 1), "only a clean commit leaves a doubt"
     assert told["judged"][told["last"]]["answer"] == "shows"
     assert len(told["judged"]) <= 9 + len(broken)
+
+
+@pytest.mark.parametrize("is_good", [True, False])
+def test_an_anomaly_without_a_fingerprint_makes_no_commit_clean(
+    is_good: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """If it failed, a bisection would blame a commit after the one that brought the anomaly."""
+    nameless = {"outcome": "anomaly", "sentence": "it is one", "fingerprints": (), "run": "bisect/1"}
+    monkeypatch.setattr(Bisection, "_run", lambda self, root, seed: nameless)
+    search = Bisection(Plan(cluster="sim"), "wanted", tmp_path, tmp_path, 2, lambda line: None)
+    runs = search._judged_anew(tmp_path, is_good=is_good, stops=True)
+    assert (runs.answer, runs.why) == ("skip", "a different anomaly: one without a fingerprint")
 
 
 def test_what_cannot_be_searched_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
