@@ -17,7 +17,7 @@
     faults = ["all", ["kill", "pause"]]
     cluster = ["sim", "local"]
 
-    [[exclude]]                       # skips cells that have all of these
+    [[exclude]]                       # skips cells that have all of these, in [matrix] or in [plan]
     cluster = "local"
     faults = "all"
 
@@ -59,7 +59,7 @@ import msgspec
 from harness.campaigns.bars import Certifying
 from harness.errors import NotHere, WrongUse
 from harness.plan.plan import Name, Plan, fault_names
-from harness.run.assemble import parts_of
+from harness.run.assemble import CLUSTERS, parts_of
 from harness.systems.plans import fields_of, known_fields, planned, problem
 from harness.wrong_values import in_words
 
@@ -70,6 +70,7 @@ NAMED = ("system", "configuration", "cluster", "workload", "faults", "bugs")
 OWN = ("name", "seed", "drawn", "format", "version", "code")
 """Fields that no matrix may set."""
 CELLS_MAX = 10_000
+RUNS_MAX = 1_000_000
 
 Fields = dict[str, Any]  # TOML's door
 Engine = Literal["process", "spark"]
@@ -205,7 +206,9 @@ def campaign_of(
     excluded = 0
     for part in file.parts:
         tonight = list(_combinations(rotated(part, today, path)))
-        kept = [fields for fields in tonight if not any(_has(fields, rule) for rule in part.exclude)]
+        kept = [
+            fields for fields in tonight if not any(_has(_whole(part, fields), rule) for rule in part.exclude)
+        ]
         excluded += len(tonight) - len(kept)
         by_part.append([_cell(part, name, fields, path, runs_here) for fields in kept])
     # In turns: a short budget reaches each part.
@@ -217,6 +220,9 @@ def campaign_of(
         )
     if not cells:
         raise WrongUse(f"{path}: no cell is left of the matrix ({excluded} are excluded)")
+    if len(cells) * file.seeds > RUNS_MAX:
+        runs = f"{len(cells):,} cells with {file.seeds:,} seeds each"
+        raise WrongUse(f"{path}: {runs} are {len(cells) * file.seeds:,} runs, at most {RUNS_MAX:,} are taken")
     return Campaign(
         name=name,
         cells=tuple(cells),
@@ -224,7 +230,7 @@ def campaign_of(
         seeds=file.seeds,
         first_seed=file.first_seed,
         budget_s=file.budget_s,
-        concurrency=_concurrency(file.concurrency),
+        concurrency=_concurrency(file.concurrency, path),
         retention=file.retention,
         certificate=file.certificate,
         digest=_digest(file, name, [cell.name for cell in cells]),
@@ -297,9 +303,13 @@ def _has(fields: Fields, wanted: Fields) -> bool:
     return all(name in fields and fields[name] == _value(name, value) for name, value in wanted.items())
 
 
+def _whole(part: Part, fields: Fields) -> Fields:
+    """The fields of a cell, those of its part's plan included."""
+    return {key: _value(key, value) for key, value in part.plan.items()} | fields
+
+
 def _cell(part: Part, name: str, fields: Fields, path: Path, runs_here: bool) -> Cell:
-    shared = {key: _value(key, value) for key, value in part.plan.items()}
-    whole = {**shared, **fields}
+    whole = _whole(part, fields)
     lacks = ""
     for change in part.change:
         if _has(whole, change.where):
@@ -334,5 +344,11 @@ def _word(value: Any) -> str:
     return "+".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
 
 
-def _concurrency(given: int | dict[str, int]) -> dict[str, int]:
-    return {"all": given} if isinstance(given, int) else {"all": max(given.values()), **given}
+def _concurrency(given: int | dict[str, int], path: Path) -> dict[str, int]:
+    if isinstance(given, int):
+        return {"all": given}
+    known = ("all", *CLUSTERS)
+    if not given or not given.keys() <= {*known}:
+        names = ", ".join(name for name in given if name not in known) or "none"
+        raise WrongUse(f"{path}: concurrency: expected some of {', '.join(known)}, got {names}")
+    return {"all": max(given.values()), **given}

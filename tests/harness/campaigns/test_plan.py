@@ -89,6 +89,19 @@ def test_the_matrix_is_worked_out_with_exclusions_and_changes(tmp_path: Path) ->
         ("rotate = { nodes = 0 }\n[matrix]\nnodes = [3]", r"rotate.*: expected a whole number of at least 1"),
         ("[[part]]\nplan = { wrkload = 'set' }\nmatrix = { nodes = [3] }", r"'wrkload' is no field"),
         ("[matrix]\nseed_x = [1]\n" + "nodes = [1]\n", r"'seed_x' is no field"),
+        (
+            "concurrency = {}\n[matrix]\nnodes = [3]",
+            r"concurrency: expected some of all, local, .*, got none",
+        ),
+        ("concurrency = { all = 4, dockr = 1 }\n[matrix]\nnodes = [3]", r"concurrency: .*, got dockr"),
+        (
+            "seeds = 99999999999999999999\n[matrix]\nnodes = [3]",
+            r"1 cells with .* runs, at most 1,000,000 are taken",
+        ),
+        (
+            "[plan]\nrate = 50\n[matrix]\nnodes = [3, 5]\n[[exclude]]\nrate = 50",
+            r"no cell is left of the matrix \(2 are excluded\)",
+        ),
     ],
 )
 def test_what_is_wrong_is_said_before_anything_runs(tmp_path: Path, text: str, says: str) -> None:
