@@ -217,6 +217,19 @@ def plan_of(plan_file: Path | None, **given: Any) -> Any:
     return msgspec.structs.replace(plan, code=code_version())
 
 
+def seeds_from(plan: Any, count: int, option: str) -> range:
+    """`count` seeds, that of the plan first. WrongUse if there are not so many; `option` asks for them."""
+    from harness.errors import WrongUse
+    from harness.plan.plan import SEEDS_END
+
+    if plan.seed + count > SEEDS_END:
+        raise WrongUse(
+            f"{option} {count}: from --seed {plan.seed} on there are {SEEDS_END - plan.seed:,} seeds; "
+            "try: a lower --seed"
+        )
+    return range(plan.seed, plan.seed + count)
+
+
 def refuse_idle(plan: Any, given: Mapping[str, Any]) -> None:
     """WrongUse for an option of the command line that does nothing beside the plan's workload or cluster."""
     from harness.errors import WrongUse

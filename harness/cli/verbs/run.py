@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from harness.cli.exit_codes import ExitCode, gravest
-from harness.cli.options import plan_of, plan_options, refuse_idle, refuse_options, results_option
+from harness.cli.options import plan_of, plan_options, refuse_idle, refuse_options, results_option, seeds_from
 from harness.cli.param_types import OutputFile, Whole
 from harness.cli.printing import print_json, print_run
 from harness.cli.system_options import PlanCommand
@@ -64,10 +64,12 @@ def command(
     refuse_idle(plan, given)
     if write_plan is not None:
         return _write_plan(plan, write_plan, drawn)
+    import msgspec
+
     codes: list[ExitCode] = []
-    while len(codes) < repeat and ExitCode.INTERRUPTED not in codes:
+    for seed in seeds_from(plan, repeat, "--repeat"):
         try:
-            seeded = _with_seed(plan, plan.seed + len(codes))
+            seeded = msgspec.structs.replace(plan, seed=seed)
             codes.append(_run_once(seeded, results, as_json, record_only, fail_fast))
         except HarnessError as error:
             if not codes:
@@ -75,13 +77,9 @@ def command(
             click.echo(f"qsync: {error.message}", err=True)  # what earlier runs found still counts
             codes.append(ExitCode(error.exit_code))
             break
+        if codes[-1] == ExitCode.INTERRUPTED:
+            break
     return gravest(codes)
-
-
-def _with_seed(plan: Plan, seed: int) -> Plan:
-    import msgspec
-
-    return msgspec.structs.replace(plan, seed=seed)
 
 
 def _write_plan(plan: Plan, path: Path, drawn: bool) -> int:

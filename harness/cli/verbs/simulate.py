@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from harness.cli.exit_codes import ExitCode, gravest
-from harness.cli.options import plan_of, plan_options, refuse_idle, results_option
+from harness.cli.options import plan_of, plan_options, refuse_idle, results_option, seeds_from
 from harness.cli.param_types import Whole
 from harness.cli.printing import print_json
 from harness.cli.system_options import SETTINGS, PlanCommand, fields_of_settings
@@ -61,15 +61,15 @@ def command(
         plan, {name: value for name, value in given.items() if not draws_workloads or name not in SHARES}
     )
     asked = frozenset(name for name, value in given.items() if value not in (None, ()))
+    all_seeds = seeds_from(plan, seeds, "--seeds")
     asked |= {*fields_of_settings(given.get(SETTINGS) or (), type(plan.options), plan.system)}
     parts_of(hunted(plan, asked) if plan_file is None else plan)
     drawing = asked if plan_file is None else None
     tried: list[Tried] = []
     bar = ProgressBar(seeds, sys.stderr)
-    range_ = range(plan.seed, plan.seed + seeds)
     codes: list[ExitCode] = []
     try:
-        for trial in hunt(plan, range_, min(jobs or os.cpu_count() or 1, seeds), drawing):
+        for trial in hunt(plan, all_seeds, min(jobs or os.cpu_count() or 1, seeds), drawing):
             tried.append(trial)
             codes.append(ExitCode(trial.exit_code))
             if as_json:
@@ -96,15 +96,21 @@ def command(
 
 
 def _keep(plan: Any, results: Path) -> None:
-    """Run the plan again, this time into a folder, for its page."""
+    """Run the plan again, this time into a folder, for its page. The anomaly stands without the folder, too."""
+    from harness.errors import HarnessError
     from harness.pages.terminal.working import working
     from harness.run.assemble import parts_of
     from harness.run.execute import execute
     from harness.run.finish import finish
 
-    with working("keeping the run"):
-        executed = execute(parts_of(plan), results)
-        finish(executed.folder, plan)
+    try:
+        with working("keeping the run"):
+            executed = execute(parts_of(plan), results)
+            finish(executed.folder, plan)
+    except (HarnessError, KeyboardInterrupt) as error:
+        why = error.message if isinstance(error, HarnessError) else "interrupted"
+        click.echo(f"qsync: the run was not kept: {why}", err=True)
+        return
     click.echo(f"report  {executed.folder.path / 'report.html'}")
 
 

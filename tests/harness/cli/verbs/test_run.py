@@ -75,6 +75,7 @@ def only_run(results: Path) -> Path:
         (("--faults", "bridge", "--nodes", "2"), "the fault 'bridge' needs at least 3 nodes, got 2"),
         (("--faults", "holds", "--cluster", "local"), "--cluster local cannot do the fault 'holds'"),
         (("--repeat", "0"), "--repeat"),
+        (("--seed", "9007199254740991", "--repeat", "2"), "there are 1 seeds; try: a lower --seed"),
         (("--colour", "red"), "--colour"),
     ],
 )

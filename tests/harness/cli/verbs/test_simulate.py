@@ -69,6 +69,14 @@ def test_an_anomaly_ends_the_hunt_with_the_line_that_repeats_it(qsync: Qsync) ->
     assert qsync(*again.split()[2:]).code == 1
 
 
+def test_an_anomaly_stands_although_its_run_cannot_be_kept(qsync: Qsync) -> None:
+    """A full disk would hide what the hunt has found."""
+    done = qsync(*BUG, "--seeds", "1", "--seed", "1", "--results", "/proc/nowhere")
+    assert done.code == 1
+    assert "found by: " in done.out and "report" not in done.out
+    assert done.err.startswith("qsync: the run was not kept: cannot write results to /proc/nowhere")
+
+
 @pytest.mark.long
 def test_a_hunt_can_go_on(qsync: Qsync) -> None:
     """If it failed, the share of seeds that find a bug could not be counted."""
@@ -94,6 +102,7 @@ def test_the_gravest_seed_decides(qsync: Qsync) -> None:
         (("--bug", "typo"), "unknown bug 'typo'"),
         (("--faults", "flood"), "unknown fault 'flood'"),
         (("--nodes", "0"), "--nodes"),
+        (("--seed", "9007199254740991", "--seeds", "2"), "there are 1 seeds; try: a lower --seed"),
     ],
 )
 def test_wrong_use_is_one_line_with_64(qsync: Qsync, words: tuple[str, ...], said: str) -> None:
