@@ -49,7 +49,7 @@ def _of_matrix(campaign: Campaign, rows: Sequence[JudgedRun], commit: str) -> It
 
 
 def _missing_runs(campaign: Campaign, rows: Sequence[JudgedRun]) -> Iterator[Lack]:
-    """The gaps in the runs of each cell: too few seeds, a run twice, a plan that is not the cell's."""
+    """The gaps in the runs of each cell: too few seeds, a run twice, a plan or a seed that is not the cell's."""
     if not rows:
         yield Lack(INCONCLUSIVE, "nothing ran")
     for cell in campaign.cells:
@@ -64,6 +64,8 @@ def _missing_runs(campaign: Campaign, rows: Sequence[JudgedRun]) -> Iterator[Lac
         for lack in row.evidence.get("not_here", ()):
             left_out = ", ".join(lack["faults"])
             yield Lack(INCONCLUSIVE, f"{row.run}: its machine could not do {left_out}: {lack['why']}")
+        if campaign.first_seed is not None and not 0 <= row.seed - campaign.first_seed < campaign.seeds:
+            yield Lack(INCONCLUSIVE, f"{row.run}: its seed {row.seed} is not one of the plan")
         if plan is None or plan.changed(seed=row.seed, code=row.plan.code) != row.plan:
             yield Lack(INCONCLUSIVE, f"{row.run}: its plan is not that of the cell {row.cell}")
 

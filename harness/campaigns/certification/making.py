@@ -1,7 +1,8 @@
 """From a campaign to its certificate: the matrix first, then the sensitivity, and the page and the bundle last.
 
 A certificate that was interrupted goes on: the campaign where it was, and the measure with the rows that are there. A
-finished campaign of the same plan and the same code is not run again, until it was certified or refused.
+finished campaign of the same plan and the same code is not run again, until it was certified or refused. Code that is
+no commit is never taken for the same.
 """
 
 from __future__ import annotations
@@ -93,7 +94,7 @@ def certify(asked: Asked, *, anew: bool = False) -> Made:
     if book is None:
         nothing_is_known = KnownList((), datetime.now(UTC).date())
         work = Nightly(asked.campaign, asked.results, nothing_is_known, asked.tell)
-        summary, folder = work.run(anew=anew)
+        summary, folder = work.run(anew=anew or not _names_a_version(asked.commit))
         if work.is_interrupted:
             gravity = lacks.ANOMALY if summary.exit_code == lacks.ANOMALY else lacks.INCONCLUSIVE
             return Made(folder, [Lack(gravity, f"interrupted: {summary.sentence}")], is_interrupted=True)
@@ -166,7 +167,12 @@ def _is_of(run: RunFolder, commit: str) -> bool:
         code = msgspec.json.decode(run.plan_file.read_bytes()).get("code")
     except (OSError, *NOT_JSON, AttributeError):
         return False
-    return bool(code == commit and commit and not commit.endswith("+"))
+    return bool(code == commit and _names_a_version(commit))
+
+
+def _names_a_version(commit: str) -> bool:
+    """Equal names of other commits ("+": with changes on top) may stand for different code."""
+    return bool(commit) and not commit.endswith("+")
 
 
 def _rows(asked: Asked, book: Journal) -> tuple[list[JudgedRun], list[Lack]]:
@@ -223,13 +229,13 @@ def _written(asked: Asked, book: Journal, rows: Sequence[JudgedRun], certificate
         surplus = {f"{RUNS}/{row.run}/{name}" for name in LEFT_OUT}
         files |= {name: path for name, path in run_files.items() if name not in surplus}
         folders += empty
+    out = asked.out or book.folder / BUNDLE
+    sign = None if asked.key is None else asked.key.sign
+    bundle.write(out, Content("certificate", files, tuple(folders)), sign)
     for name in (CERTIFICATE, PAGE):
         data = files[name]
         assert isinstance(data, bytes)
         book.write(name, data)
-    out = asked.out or book.folder / BUNDLE
-    sign = None if asked.key is None else asked.key.sign
-    bundle.write(out, Content("certificate", files, tuple(folders)), sign)
     return Made(book.folder, (), certificate, out)
 
 

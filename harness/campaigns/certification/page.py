@@ -208,8 +208,7 @@ def _sensitivity(measured: Measured, reached: Collection[str]) -> Section:
     if others := [bug.name for _, bugs in reasons[ROWS:] for bug in bugs]:
         rows.append(("not measured", f"for other reasons: {_list(others)}"))
     clean = measured.clean
-    neither = f"; {clean.valid} valid, {len(clean.inconclusive)} neither" if clean.runs else ""
-    rows.append(("without a bug", f"{clean.sentence}{neither}"))
+    rows.append(("without a bug", clean.sentence))
     if clean.runs:
         there = [name for name, (times, _) in clean.sometimes.items() if times and name not in reached]
         rows.append(("states covered there alone", _list(there, LISTED // 2) or "none"))

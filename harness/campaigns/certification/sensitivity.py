@@ -72,7 +72,8 @@ class Clean(msgspec.Struct, frozen=True, kw_only=True):
     def sentence(self) -> str:
         if not self.runs:
             return "false alarms: not measured"
-        return f"{len(self.alarms)} false alarms in {self.runs} runs without a bug"
+        decided = f"{self.valid} valid, {len(self.inconclusive)} neither"
+        return f"{len(self.alarms)} false alarms in {self.runs} runs without a bug; {decided}"
 
 
 class Measured(msgspec.Struct, frozen=True, kw_only=True):

@@ -69,7 +69,10 @@ def verify(path: Path, folder: Path, key: PublicKey | None, code: str, today: da
     for needed in (name, PAGE):
         if needed not in unpacked.manifest.files:
             raise StoreError(f"{path} is refused: it lacks {needed}")
-    campaign = campaign_plan.read(folder / name, runs_here=False)
+    try:
+        campaign = campaign_plan.read(folder / name, runs_here=False)
+    except WrongUse as error:
+        raise StoreError(f"{path} is refused: {error.message.replace(f'{folder}/', '')}") from error
     runs = sorted(
         plan_file.parent.relative_to(folder / RUNS).as_posix()
         for plan_file in folder.glob(f"{RUNS}/*/*/plan.json")

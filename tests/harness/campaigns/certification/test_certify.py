@@ -12,6 +12,7 @@ import pytest
 
 from checkers.compiled import load
 from checkers.linearizable import search_kernels
+from harness.campaigns import journal
 from harness.campaigns import plan as campaign_plan
 from harness.campaigns.bars import BARS, Bar, Requires
 from harness.campaigns.certification import lacks, making, page
@@ -20,8 +21,9 @@ from harness.campaigns.certification.document import CERTIFICATE, PAGE, Certific
 from harness.campaigns.certification.facts import JudgedRun, row_of
 from harness.campaigns.certification.making import BUNDLE, DECIDED, certify
 from harness.campaigns.certification.sensitivity import Clean, Measured
+from harness.campaigns.nightly import Nightly
 from harness.campaigns.plan import Campaign
-from harness.errors import WrongUse
+from harness.errors import StoreError, WrongUse
 from harness.judge.evidence.rare_turns import POWER_LOST_BYTES, rows_of
 from harness.results import RunFolder
 from harness.systems import system_of
@@ -121,6 +123,7 @@ def test_every_gap_of_the_evidence_is_said(rows: list[JudgedRun], tmp_path: Path
         ([replace(first, plan=first.plan.changed(code="other")), second], 3, "of the commit other"),
         ([replace(first, plan=first.plan.changed(rate=1.0)), second], 3, "not that of the cell"),
         ([replace(first, cell="no such"), second], 3, "not that of the cell"),
+        ([replace(first, seed=9, plan=first.plan.changed(seed=9)), second], 3, "its seed 9 is not one of"),
     ):
         told = lacking([*gap[::-1]], folder=tmp_path)
         assert any(each.exit_code == code and why in each.text for each in told), (why, told)
@@ -160,6 +163,46 @@ def test_an_interrupted_certificate_goes_on(
     assert made.certificate.shown == sample.certificate.shown
     assert made.certificate.given.measured == sample.certificate.given.measured
     assert any("is done: going on" in line for line in told)
+
+
+@pytest.mark.parametrize(("commit", "anew"), [("abc", False), ("abc+", True), ("", True)])
+def test_runs_of_code_that_is_no_commit_are_never_gone_on_with(
+    commit: str, anew: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The first half of a matrix could be of other code than the second: both are called `abc+`."""
+    begun: list[bool] = []
+
+    class Begun(Exception):
+        pass
+
+    def run(self: Nightly, *, anew: bool = False) -> None:
+        begun.append(anew)
+        raise Begun
+
+    monkeypatch.setattr(Nightly, "run", run)
+    with pytest.raises(Begun):
+        certify(replace(asked(tmp_path), commit=commit))
+    assert begun == [anew]
+
+
+def test_without_its_bundle_there_is_no_page(
+    sample: Sample, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A full disk would leave a page that says CERTIFIED, and beside it no bundle or an older one."""
+    folder = tmp_path / "campaign"
+    folder.mkdir()
+    book = journal.load(sample.made.folder)  # type: ignore[arg-type]
+    assert book is not None
+    elsewhere = replace(asked(sample.folder), out=tmp_path / "no such folder" / "certificate.zip")
+    with pytest.raises(StoreError, match="cannot write"):
+        making._written(elsewhere, replace(book, folder=folder), [], sample.certificate)
+    assert not any(folder.iterdir())
+
+
+def test_runs_that_decided_nothing_are_no_runs_without_a_false_alarm() -> None:
+    """If it failed, a certificate would count runs without a false alarm that could not have one."""
+    clean = Clean(runs=8, valid=1, alarms=("n1 lost a write",), inconclusive=("too little load",) * 6)
+    assert clean.sentence == "1 false alarms in 8 runs without a bug; 1 valid, 6 neither"
 
 
 def test_a_run_of_ten_seconds_is_no_evidence(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

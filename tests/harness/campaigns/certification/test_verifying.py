@@ -259,6 +259,18 @@ def test_a_weaker_matrix_says_so(sample: Sample, tmp_path: Path) -> None:
     assert any("promise" in lack.text for lack in found.refused), found.refused
 
 
+def test_a_plan_that_this_code_cannot_read_is_a_refusal(sample: Sample, tmp_path: Path) -> None:
+    """It would be called wrong use, of a file in a folder that is gone."""
+
+    def edit(folder: Path) -> None:
+        path = folder / "small.toml"
+        path.write_text(path.read_text().replace("isolate-owner", "a-fault-of-later"))
+
+    path = forged(sample, tmp_path, edit)
+    with pytest.raises(StoreError, match=r"forged\.zip is refused: small\.toml: the cell .*a-fault-of-later"):
+        verified(path, sample, tmp_path / "to")
+
+
 def test_other_code_says_so(sample: Sample, tmp_path: Path) -> None:
     """If it failed, a reader would take the words of another version for those of this one."""
     to = tmp_path / "to"
