@@ -28,7 +28,7 @@ from typing import Any, Literal
 
 from harness.campaigns.chance import Count, Stratum, chance_of_fewer, chance_of_more
 from harness.campaigns.coverage import Says, counted, kinds_of, rare_turns_of
-from harness.campaigns.journal import Ended, Journal
+from harness.campaigns.journal import OUTCOMES, Ended, Journal
 from harness.campaigns.summary import NO_FINGERPRINT
 
 Change = Literal["new", "more frequent", "as frequent", "less frequent", "not tried", "not seen", "gone"]
@@ -44,7 +44,6 @@ CHANGES: tuple[Change, ...] = (
 FALSE_ALARM = Fraction(1, 50)
 """The share of nights without any change for which the comparison reports a change."""
 CONCLUSIVE = ("valid", "anomaly")
-OUTCOMES = ("valid", "anomaly", "unknown", "inconclusive", "broken")
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,7 +246,7 @@ def _many(count: int, thing: str) -> str:
 
 def night(book: Journal) -> Night:
     """The numbers of one campaign."""
-    counts = Counter(run.outcome for run in book.ended)
+    counts: Counter[str] = Counter(run.outcome for run in book.ended)
     return Night(
         name=book.head.name,
         begun=book.head.begun,
@@ -322,11 +321,12 @@ def _leading(run: Ended) -> tuple[str, ...]:
 
 
 def _anomalies(cells: Sequence[str], before: Runs, after: Runs) -> Iterator[Anomaly]:
-    """Every fingerprint that leads a run of either night."""
+    """Every fingerprint of either night, with a run that it leads if there is one."""
     first: dict[str, Ended] = {}
-    for night in (after, before):
-        for run in (run for cell in cells for run in night.get(cell, ())):
-            for fingerprint in _leading(run):
+    runs = [run for night in (after, before) for cell in cells for run in night.get(cell, ())]
+    for of_run in (_leading, _shown):
+        for run in runs:
+            for fingerprint in of_run(run):
                 first.setdefault(fingerprint, run)
     tested = sum(any(f in _shown(run) for runs in before.values() for run in runs) for f in first)
     anomalies = [
@@ -353,7 +353,7 @@ def _anomaly(
     change, chance = _change(was, now, strata, FALSE_ALARM / max(tested, 1))
     return Anomaly(
         fingerprint=fingerprint,
-        shape=(*first.shapes, first.sentence)[0],
+        shape=dict(zip(first.fingerprints, first.shapes, strict=False)).get(fingerprint, first.sentence),
         change=change,
         before=was,
         after=now,

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from harness.campaigns.chance import Count
 from harness.campaigns.compare import Anomaly, Change, Comparison, Cover, Night
+from harness.campaigns.journal import OUTCOMES
 from harness.pages.tables_page import Cell, Page, Section
 
 STYLES: dict[Change, str] = {
@@ -208,7 +209,7 @@ def trend_section(nights: Sequence[Night]) -> Section:
         for night in reversed(nights)
     ]
     columns = (
-        *("night (UTC)", "outcomes", "runs", "valid", "anomaly", "unknown", "inconclusive", "broken"),
+        *("night (UTC)", "outcomes", "runs", *OUTCOMES),
         *("fingerprints", "cells", "kinds of faults", "rare turns", "not reached", "seconds"),
     )
     return Section(

@@ -12,9 +12,10 @@ from harness.campaigns import coverage
 from harness.campaigns.compare import Comparison, Night
 from harness.campaigns.compared import sections, trend_section
 from harness.campaigns.entries import entries
-from harness.campaigns.journal import Ended
+from harness.campaigns.journal import OUTCOMES, Ended
 from harness.campaigns.summary import Group, Kind, Summary
 from harness.pages.tables_page import Cell, Mark, Page, Section, html
+from harness.run.finish import BROKEN
 
 MARK = {"valid": "✅", "anomaly": "❌", "unknown": "❔", "inconclusive": "⚪", "broken": "💥"}
 _NO_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -27,7 +28,8 @@ def junit(summary: Summary) -> bytes:
     """One test case a run.
 
     A new or expired anomaly is a failure. A known one, and a run that the campaign did not reach, is skipped. An
-    inconclusive, undecided or broken run is an error, not a pass; so is a cell that was left out.
+    inconclusive, undecided or broken run is an error, not a pass; so is a cell that was left out, and a run that takes
+    longer than the whole budget.
     """
     standing = _standings(summary)
     suite = Xml.Element("testsuite", name=_clean(summary.name), timestamp=summary.begun.partition("+")[0])
@@ -54,8 +56,12 @@ def junit(summary: Summary) -> bytes:
         case = Xml.SubElement(
             suite, "testcase", classname=_clean(task.cell), name=f"seed {task.seed}", time="0"
         )
-        Xml.SubElement(case, "skipped", message="not reached within the budget")
-        counts["skipped"] += 1
+        if task.cell in summary.too_long:
+            Xml.SubElement(case, "error", message="takes longer than the whole budget", type="too-long")
+            counts["errors"] += 1
+        else:
+            Xml.SubElement(case, "skipped", message="not reached within the budget")
+            counts["skipped"] += 1
     for cell in summary.left_out:
         case = Xml.SubElement(suite, "testcase", classname=_clean(cell.cell), name="left out", time="0")
         Xml.SubElement(case, "error", message=_clean(cell.why), type="left-out")
@@ -158,7 +164,7 @@ def page(
             title=f"{summary.name}: {summary.sentence}",
             crumbs=("nightly", summary.name, folder.name),
             tone=tone,
-            badge=tone.replace("-", " ").upper(),
+            badge="BROKEN" if summary.exit_code == BROKEN else tone.upper(),
             sentence=summary.sentence[:1].upper() + summary.sentence[1:] + ".",
             facts=(
                 *((word, f"{count:,}", "runs") for word, count in counts.items()),
@@ -273,7 +279,7 @@ def _cells(summary: Summary, folder: Path, results: Path) -> Section:
         )
         for cell, counts in _by_cell(summary).items()
     ]
-    columns = ("cell", "runs", "valid", "anomaly", "unknown", "inconclusive", "broken", "not reached")
+    columns = ("cell", "runs", *OUTCOMES, "not reached")
     caption = (
         f"The matrix, a square for each run, in the order in which its cells ran; {summary.excluded} combinations are "
         "excluded."
@@ -314,7 +320,7 @@ def _runs(summary: Summary, folder: Path, results: Path) -> Section:
 
 
 def _by_cell(summary: Summary) -> dict[str, dict[str, int]]:
-    words = ("valid", "anomaly", "unknown", "inconclusive", "broken", "not reached")
+    words = (*OUTCOMES, "not reached")
     cells: dict[str, dict[str, int]] = {}
     for run in summary.ended:
         cells.setdefault(run.cell, dict.fromkeys(words, 0))[run.outcome] += 1

@@ -5,8 +5,9 @@
                                                       judgement, and that ended
                                     summary.json …    written at the end; a campaign with it is over
 
-A line is appended and synced when it is true. A kill may tear the last line; readers skip it. A run that began and did
-not end begins again, and its half-written folder stays for inspection. A recorded run is judged, not run again.
+A line is appended and synced when it is true. A kill may tear the last line; readers skip it, and any other line that
+they cannot read. A run that began and did not end begins again, and its half-written folder stays for inspection. A
+recorded run is judged, not run again.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, BinaryIO, Literal
+from typing import BinaryIO, Literal
 
 import msgspec
 
@@ -28,9 +29,9 @@ from harness.run.finish import Failure
 FOLDER = "_campaigns"
 HEAD = "campaign.json"
 RUNS = "runs.jsonl"
+OUTCOMES = ("valid", "anomaly", "unknown", "inconclusive", "broken")
+"""Of runs: those of a verdict, and "broken" if the harness itself broke."""
 SUMMARY = "summary.json"
-FORMAT = "qsync-campaign"
-VERSION = 1
 
 
 class Task(msgspec.Struct, frozen=True):
@@ -52,15 +53,15 @@ class CheckResult(msgspec.Struct, frozen=True, kw_only=True):
     documented: str = ""
 
 
-class Ended(msgspec.Struct, frozen=True, kw_only=True):
-    """One run that is over. `outcome` is that of its verdict, or "broken" if the harness itself broke.
+class Ended(msgspec.Struct, frozen=True, kw_only=True, tag_field="event", tag="ended"):
+    """One run that is over. `outcome`: one of `OUTCOMES`; "not-evidence" is what older versions wrote for inconclusive.
 
     `fingerprints`: all of them, the leading one first; `shapes`: the same in words.
     """
 
     cell: str
     seed: int
-    outcome: str
+    outcome: Literal["valid", "anomaly", "unknown", "inconclusive", "broken", "not-evidence"]
     exit_code: int
     sentence: str
     at: str
@@ -78,10 +79,9 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
     """The kinds that its plan asks for, by whether they took effect; of directed faults the names of their scenes."""
     rare_turns: tuple[str, ...] | None = None
     """The rare turns that came about (`harness.judge.evidence.rare_turns`); None as above."""
-    event: str = "ended"
 
 
-class ToJudge(msgspec.Struct, frozen=True, kw_only=True):
+class ToJudge(msgspec.Struct, frozen=True, kw_only=True, tag_field="event", tag="recorded"):
     """A run that ended and has no verdict yet. `run`: its folder, relative to results/."""
 
     cell: str
@@ -91,7 +91,22 @@ class ToJudge(msgspec.Struct, frozen=True, kw_only=True):
     run: str
     interrupted: bool = False
     failure: Failure | None = None
-    event: str = "recorded"
+
+
+class _Began(msgspec.Struct, frozen=True, tag_field="event", tag="began"):
+    cell: str
+    seed: int
+    at: str = ""
+
+
+class _Spent(msgspec.Struct, frozen=True, tag_field="event", tag="spent"):
+    """The end of a part of the campaign, and how long the part took."""
+
+    seconds: float
+    at: str = ""
+
+
+_LINE = msgspec.json.Decoder(_Began | ToJudge | Ended | _Spent)
 
 
 class Head(msgspec.Struct, frozen=True, kw_only=True):
@@ -103,8 +118,8 @@ class Head(msgspec.Struct, frozen=True, kw_only=True):
     tasks: tuple[Task, ...]
     rare_turns: tuple[str, ...] = ()
     """The rare turns that runs of these systems can reach."""
-    format: str = FORMAT
-    version: int = VERSION
+    format: Literal["qsync-campaign"] = "qsync-campaign"
+    version: Literal[1] = 1
 
 
 @dataclass(slots=True)
@@ -117,7 +132,9 @@ class Journal:
     to_judge: list[ToJudge] = field(default_factory=list)
     interrupted: list[Task] = field(default_factory=list)
     spent_s: float = 0.0
-    """The part of the budget that earlier parts of a resumed campaign have used."""
+    """The part of the budget that earlier parts of a resumed campaign have used, a killed part up to its last line."""
+    unnoted_s: float = 0.0
+    """The part of `spent_s` that a killed part of the campaign did not note."""
     unwritten: int = 0
     """Lines that could not be written: the disk was full."""
     _lock: BinaryIO | None = None
@@ -133,21 +150,21 @@ class Journal:
         return [task for task in self.left() if (task.cell, task.seed) not in recorded]
 
     def begin(self, task: Task) -> None:
-        self._append({"event": "began", "cell": task.cell, "seed": task.seed, "at": now()})
+        self._append(_Began(task.cell, task.seed, now()))
 
     def keep(self, run: ToJudge) -> None:
         self.to_judge.append(run)
-        self._append(msgspec.to_builtins(run))
+        self._append(run)
 
     def end(self, ended: Ended) -> None:
         self.ended.append(ended)
         self.to_judge = [run for run in self.to_judge if (run.cell, run.seed) != (ended.cell, ended.seed)]
-        self._append(msgspec.to_builtins(ended))
+        self._append(ended)
 
     def spend(self, seconds: float) -> None:
-        self._append({"event": "spent", "seconds": round(seconds, 3), "at": now()})
+        self._append(_Spent(round(seconds, 3), now()))
 
-    def _append(self, line: dict[str, Any]) -> None:
+    def _append(self, line: msgspec.Struct) -> None:
         """Append a line, whole and synced; if the disk is full, remove the written part."""
         path = self.folder / RUNS
         data = msgspec.json.encode(line) + b"\n"
@@ -210,8 +227,8 @@ def create(
     return journal
 
 
-def unfinished(results: Path, name: str, digest: str) -> Journal | None:
-    """The newest unfinished campaign of this plan that no process works on."""
+def unfinished(results: Path, name: str, digest: str, first_seed: int | None = None) -> Journal | None:
+    """The newest unfinished campaign of this plan, with this first seed if it is given, that no process works on."""
     for folder in reversed(folders(results, name)):
         if (folder / SUMMARY).exists():
             continue
@@ -219,9 +236,15 @@ def unfinished(results: Path, name: str, digest: str) -> Journal | None:
         if lock is None:
             continue
         journal = load(folder)  # under the lock: until then another process may have ended the campaign
-        if journal is not None and journal.head.digest == digest and not (folder / SUMMARY).exists():
+        if (
+            journal is not None
+            and journal.head.digest == digest
+            and first_seed in (None, min((task.seed for task in journal.head.tasks), default=first_seed))
+            and not (folder / SUMMARY).exists()
+        ):
             _cut_torn_line(folder / RUNS)
             journal._lock = lock
+            journal.spend(journal.unnoted_s)
             return journal
         lock.close()
     return None
@@ -251,7 +274,7 @@ def night_of(results: Path, given: str) -> Journal:
 
 
 def load(folder: Path) -> Journal | None:
-    """A campaign from its files; None if there is no readable one."""
+    """A campaign from its files; None if there is none that this version can read."""
     try:
         head = msgspec.json.decode((folder / HEAD).read_bytes(), type=Head)
     except (OSError, *NOT_JSON):
@@ -259,28 +282,43 @@ def load(folder: Path) -> Journal | None:
     journal = Journal(folder, head)
     began: dict[tuple[str, int], Task] = {}
     recorded: dict[tuple[str, int], ToJudge] = {}
+    of_this_part: list[str] = []
     for line in _lines(folder / RUNS):
-        match line.get("event"):
-            case "began":
-                began[line["cell"], line["seed"]] = Task(line["cell"], line["seed"])
-            case "recorded":
-                recorded[line["cell"], line["seed"]] = msgspec.convert(line, ToJudge)
-                began.pop((line["cell"], line["seed"]), None)
-            case "ended":
-                if line.get("outcome") == "not-evidence":  # as older versions said
-                    line["outcome"] = "inconclusive"
-                ended = msgspec.convert(line, Ended)
-                journal.ended.append(ended)
-                began.pop((ended.cell, ended.seed), None)
-                recorded.pop((ended.cell, ended.seed), None)
-            case "spent":
-                journal.spent_s += line["seconds"]
+        of_this_part.append(line.at)
+        match line:
+            case _Spent():
+                journal.spent_s += line.seconds
+                of_this_part.clear()
+                continue
+            case _Began():
+                began[line.cell, line.seed] = Task(line.cell, line.seed)
+                continue
+            case ToJudge():
+                recorded[line.cell, line.seed] = line
+            case Ended():
+                is_old = line.outcome == "not-evidence"  # as older versions said
+                journal.ended.append(
+                    msgspec.structs.replace(line, outcome="inconclusive") if is_old else line
+                )
+                recorded.pop((line.cell, line.seed), None)
+        began.pop((line.cell, line.seed), None)
     journal.to_judge = list(recorded.values())
     journal.interrupted = list(began.values())
+    journal.unnoted_s = _seconds(of_this_part)
+    journal.spent_s += journal.unnoted_s
     return journal
 
 
-def _lines(path: Path) -> Iterator[dict[str, Any]]:
+def _seconds(times: Sequence[str]) -> float:
+    """From the first of these times to the last one; 0 if a clock was set back, or a time cannot be read."""
+    try:
+        passed = datetime.fromisoformat(times[-1]) - datetime.fromisoformat(times[0])
+    except (IndexError, ValueError, TypeError):
+        return 0.0
+    return max(passed.total_seconds(), 0.0)
+
+
+def _lines(path: Path) -> Iterator[_Began | ToJudge | Ended | _Spent]:
     """The whole lines; a torn last line may be in the middle of a write."""
     try:
         data = path.read_bytes()
@@ -288,7 +326,7 @@ def _lines(path: Path) -> Iterator[dict[str, Any]]:
         return
     for line in data[: data.rfind(b"\n") + 1].splitlines():
         try:
-            yield msgspec.json.decode(line)
+            yield _LINE.decode(line)
         except NOT_JSON:
             continue
 

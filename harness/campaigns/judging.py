@@ -19,9 +19,8 @@ from harness.campaigns.journal import CheckResult, Ended, ToJudge, now
 from harness.errors import HarnessError, broke
 from harness.judge import EXIT_CODES
 from harness.judge.checks import NOT_PROMISED
-from harness.run.finish import Recorded, conclude
+from harness.run.finish import BROKEN, INTERRUPTED, Recorded, conclude
 
-BROKEN, INTERRUPTED = 70, 130
 INCONCLUSIVE = EXIT_CODES["inconclusive"]
 
 Judge = Callable[[Path, list[ToJudge]], Iterator[Ended]]
@@ -40,15 +39,13 @@ def judged(results: Path, run: ToJudge, run_check: RunCheck = run_here) -> Ended
     folder = results / run.run
     try:
         verdict, code = conclude(Recorded(str(folder), run.interrupted, run.failure), run_check=run_check)
-        fields = fields_of_verdict(verdict, folder, results)
+        fields = consistent(fields_of_verdict(verdict, folder, results), code)
     except HarnessError as error:
         code, fields = error.exit_code, fields_of_line(error.message, error.exit_code)
     except Exception as error:  # a bug of the harness: it breaks this run, not the night
         code, fields = BROKEN, fields_of_line(broke(error), BROKEN)
     seconds = round(run.seconds + time.monotonic() - began_s, 3)
-    return Ended(
-        cell=run.cell, seed=run.seed, at=now(), seconds=seconds, exit_code=code, **consistent(fields, code)
-    )
+    return Ended(cell=run.cell, seed=run.seed, at=now(), seconds=seconds, exit_code=code, **fields)
 
 
 def fields_of_verdict(verdict: Mapping[str, Any], folder: Path, results: Path) -> dict[str, Any]:

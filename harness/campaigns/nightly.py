@@ -24,7 +24,7 @@ from harness.campaigns.known import KnownList
 from harness.campaigns.plan import Campaign, Cell
 from harness.campaigns.retention import retain
 from harness.campaigns.runs import Runs
-from harness.campaigns.summary import LeftOut, Summary, summarize
+from harness.campaigns.summary import CODES, LeftOut, Summary, summarize
 from harness.errors import HarnessError, StoreError
 from harness.judge.evidence.rare_turns import rows_of
 from harness.plan.plan import Plan
@@ -38,6 +38,7 @@ SEEDS_BELOW = 1 << 40
 LIKELY_OVERHEAD_S = {"sim": 5.0}
 OVERHEAD_S = 15.0
 """Seconds that a run takes beside its load, if no earlier run says."""
+LACKED_AT_FIRST = "this machine lacked something for it when the campaign began; the next campaign runs it"
 
 
 @dataclass(slots=True)
@@ -65,6 +66,12 @@ class Nightly:
         self._left_out = left_out(self.campaign.cells)
         earlier = self._earlier()
         book = self._book(earlier, anew)
+        known_cells = {task.cell for task in book.head.tasks} | {omitted.cell for omitted in self._left_out}
+        self._left_out += tuple(
+            LeftOut(cell.name, LACKED_AT_FIRST)
+            for cell in self.campaign.cells
+            if cell.name not in known_cells
+        )
         others = [each for each in earlier if each.folder != book.folder]
         for why, count in Counter(each.why for each in self._left_out).items():
             self.tell(f"{count} cells are left out here: {why}")
@@ -91,7 +98,8 @@ class Nightly:
 
     def _book(self, earlier: Sequence[Journal], anew: bool) -> Journal:
         campaign = self.campaign
-        book = None if anew else journal.unfinished(self.results, campaign.name, campaign.digest)
+        wanted = (self.results, campaign.name, campaign.digest, campaign.first_seed)
+        book = None if anew else journal.unfinished(*wanted)
         if book is not None:
             self.tell(
                 f"going on with the campaign of {book.head.begun}: {len(book.ended)} of {len(book.head.tasks)} runs "
@@ -146,6 +154,9 @@ class Nightly:
             self.is_interrupted = True
             self.tell("interrupted: ending the runs that go on; the same command goes on where this one was")
             runs.interrupt()
+            for run in runs.ended():
+                if _is_whole(run):
+                    self._note(book, run)
         finally:
             runs.interrupt(5.0)
             spent_s = self.clock() - began_s
@@ -226,7 +237,7 @@ class Nightly:
         earlier = [other.ended for other in others]
         summary = summarize(book, self.known, earlier, excluded=self.campaign.excluded, notes=notes)
         if self.is_interrupted:
-            return summary
+            return replace(summary, is_interrupted=True)
         summary = replace(summary, too_long=too_long, left_out=self._left_out, unpublished=unpublished)
         try:
             self._keep(book, summary, others)
@@ -305,6 +316,13 @@ def on_end(command: str, folder: Path, summary: Summary, tell: Callable[[str], N
     done = subprocess.run(command, shell=True, env=os.environ | variables, check=False)
     if done.returncode != 0:
         tell(f"--on-end ended with {done.returncode}: {command}")
+
+
+def _is_whole(run: Ended | ToJudge) -> bool:
+    """Whether the result of an interrupted run counts: the run was over already, or is an anomaly all the same."""
+    if isinstance(run, Ended):
+        return run.exit_code in (CODES["valid"], CODES["anomaly"], CODES["unknown"])
+    return not run.interrupted and run.failure is None
 
 
 def _line(run: Ended, done: int, whole: int) -> str:

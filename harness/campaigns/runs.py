@@ -14,6 +14,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -82,8 +83,8 @@ class Runs:
             preexec_fn=_as_a_child,  # noqa: PLW1509  # no threads here
         )
         assert process.stdin is not None
-        process.stdin.write(to_json(plan))
-        process.stdin.close()
+        with suppress(BrokenPipeError), process.stdin as pipe:  # one that has died already has a result, too
+            pipe.write(to_json(plan))
         self.running.append(Running(task, plan.cluster, time.monotonic(), process, said, complained))
 
     def ended(self) -> Iterator[Ended | ToJudge]:

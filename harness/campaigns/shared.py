@@ -73,18 +73,11 @@ def fetch_apart(address: Address, name: str, results: Path) -> None:
 
 
 def of_others(results: Path, name: str, own: Sequence[Journal]) -> list[Journal]:
-    """The fetched campaigns of this name of all remaining machines."""
+    """The fetched campaigns of this name of all remaining machines, of which this version can read a run."""
     names = {name_of(campaign) for campaign in own}
     folders = sorted(path.parent for path in (results / SHARED / name).glob(f"*/{journal.HEAD}"))
-    return [book for campaign in folders if campaign.name not in names and (book := _loaded(campaign))]
-
-
-def _loaded(folder: Path) -> Journal | None:
-    """The journal of a different machine; None if this version cannot read its format."""
-    try:
-        return journal.load(folder)
-    except (LookupError, TypeError, AttributeError, ValueError):  # msgspec.ValidationError is a ValueError
-        return None
+    books = (journal.load(folder) for folder in folders if folder.name not in names)
+    return [book for book in books if book is not None and book.ended]
 
 
 def unpublished(address: Address, results: Path, name: str) -> list[Journal]:

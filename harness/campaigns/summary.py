@@ -15,12 +15,15 @@ from typing import Any
 import msgspec
 
 from harness.campaigns.coverage import Covered, covered
-from harness.campaigns.journal import CheckResult, Ended, Journal, Task
+from harness.campaigns.journal import OUTCOMES, CheckResult, Ended, Journal, Task
 from harness.campaigns.known import KnownList, Standing
+from harness.run.finish import BROKEN, INTERRUPTED
 
 NO_FINGERPRINT = "none"
 _STANDINGS: tuple[Standing, ...] = ("new", "expired", "known")
-CODES = {"anomaly": 1, "broken": 70, "inconclusive": 3, "unknown": 2, "valid": 0}
+NAMED = 20
+"""Cells that the sentence names, at most."""
+CODES = {"anomaly": 1, "broken": BROKEN, "inconclusive": 3, "unknown": 2, "valid": 0}
 """By gravity, as `harness.cli.exit_codes` has it."""
 
 
@@ -88,14 +91,15 @@ class Summary:
     """The cells that need what this machine lacks."""
     unpublished: str = ""
     """Why this campaign, which should be published, is not."""
+    is_interrupted: bool = False
     today: datetime.date = datetime.date.min
     """The day on which known.toml was read."""
 
     @property
     def counts(self) -> dict[str, int]:
         """outcome → runs; all words are there."""
-        counts = Counter(run.outcome for run in self.ended)
-        return {word: counts[word] for word in ("valid", "anomaly", "unknown", "inconclusive", "broken")}
+        counts: Counter[str] = Counter(run.outcome for run in self.ended)
+        return {word: counts[word] for word in OUTCOMES}
 
     @property
     def kinds(self) -> tuple[Kind, ...]:
@@ -117,14 +121,16 @@ class Summary:
 
     @property
     def exit_code(self) -> int:
-        """1 for a new or expired anomaly, else the gravest code of the runs; 3 if nothing ran at all, a cell can
-        never run or was left out, or the upload failed.
+        """1 for a new or expired anomaly, else 130 if interrupted, else the gravest code of the runs; 3 if nothing ran
+        at all, a cell can never run or was left out, or the upload failed.
         """
         if any(group.standing != "known" for group in self.groups):
             return 1
+        if self.is_interrupted:
+            return INTERRUPTED
         counts = self.counts
         if sum(counts.values()) < len(self.ended):
-            return CODES["broken"]  # an unknown outcome is not a pass
+            return BROKEN  # an unknown outcome is not a pass
         for word in ("broken", "inconclusive", "unknown"):
             if counts[word] or (word == "inconclusive" and self.is_partial):
                 return CODES[word]
@@ -150,7 +156,10 @@ class Summary:
             reasons = "; ".join(dict.fromkeys(each.why for each in self.left_out))
             text += f"; {len(self.left_out)} cells left out, of which nothing can be said: {reasons}"
         if self.too_long:
-            text += f"; cells that take longer than the whole budget: {', '.join(self.too_long)}"
+            more = f" and {len(self.too_long) - NAMED} more" if len(self.too_long) > NAMED else ""
+            text += (
+                f"; cells that take longer than the whole budget: {', '.join(self.too_long[:NAMED])}{more}"
+            )
         return f"{text}; not published: {self.unpublished}" if self.unpublished else text
 
     def to_json(self) -> dict[str, Any]:

@@ -165,10 +165,7 @@ class Index:
         known = self._books.get(folder)
         if known is not None and known[0] == stamp:
             return known[1]
-        try:
-            book = journal.load(folder)
-        except (KeyError, TypeError, ValueError):  # a journal that is not ours
-            return None
+        book = journal.load(folder)
         if book is not None:
             self._books[folder] = (stamp, book)
         return book

@@ -24,13 +24,13 @@ from harness.plan.plan import Plan
 from harness.run.assemble import header, parts_of, simulated
 from harness.run.conductor import Conductor
 from harness.run.execute import in_memory, in_virtual_time
+from harness.run.finish import BROKEN
 from harness.run.second_clusters import restore_drawn
 
 T = TypeVar("T")
 R = TypeVar("R")
 
 AHEAD_PER_JOB = 4
-BROKEN = 70
 
 
 @dataclass(frozen=True, slots=True)

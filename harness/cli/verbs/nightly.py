@@ -136,16 +136,19 @@ def command(
             click.echo(line)
     if on_end is not None:
         nightly.on_end(on_end, folder, summary, work.tell)
-    if work.is_interrupted and summary.exit_code != ExitCode.ANOMALY:
-        return ExitCode.INTERRUPTED
     return ExitCode(summary.exit_code)
 
 
 def _compare(results: Path, names: tuple[str, str], as_json: bool) -> int:
     from harness.campaigns import compare, compared, journal
     from harness.campaigns.nightly import NIGHTS
+    from harness.errors import WrongUse
 
     books = sorted((journal.night_of(results, name) for name in names), key=lambda book: book.head.begun)
+    if books[0].folder == books[1].folder:
+        raise WrongUse(
+            f"--compare: both name {books[0].folder}; try: the night before, of ls {books[0].folder.parent}"
+        )
     comparison = compare.compare(*books)
     if as_json:
         print_json(comparison.to_json())
@@ -216,7 +219,7 @@ def _screen(summary: object, folder: Path) -> list[str]:
         standing = painted(f"{group.standing:<8}", colours[group.standing], on=on)
         lines.append(f"  {standing} {group.fingerprint}  {len(group.runs)} runs  {printable(group.shape)}")
         lines += [f"             {printable(cell)}" for cell in group.cells]
-        lines.append(f"             results/{group.runs[0].run}")
+        lines.append(f"             {folder.parents[2] / group.runs[0].run}")
     if text := entries(summary):
         lines += ["", "to accept for a time, in known.toml:", "", *text.splitlines(), ""]
     page = folder / "index.html"

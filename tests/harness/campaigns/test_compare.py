@@ -145,6 +145,19 @@ def test_an_anomaly_without_a_fingerprint_counts(fingerprints: tuple[str, ...]) 
     assert [each.change for each in found.anomalies] == ["new"] and found.exit_code == 1
 
 
+def test_a_second_cause_that_is_new_is_told() -> None:
+    """A new anomaly that shows only beside an older one would go through every night unnoticed."""
+    before = night(22, *many("a", 4, 4, "old"))
+    second = ended("a", 104, "anomaly", "old", "second")
+    found = compare(before, night(23, *many("a", 4, 4, "old", 100), second))
+    assert [(row.fingerprint, row.change, row.shape) for row in found.anomalies] == [
+        ("second", "new", "shape of second"),
+        ("old", "as frequent", "shape of old"),
+    ]
+    assert (found.exit_code, found.anomalies[0].run) == (1, second.run)
+    assert compare(night(22, *before.ended, second), night(23, second)).exit_code == 0
+
+
 def test_the_page_and_the_screen_say_the_same() -> None:
     """If it failed, a person at the terminal would miss what the page shows, or markup in a name would act."""
     odd = "<img src=x onerror=alert(1)>"

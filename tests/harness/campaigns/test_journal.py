@@ -62,7 +62,7 @@ def test_what_was_recorded_is_judged_and_not_run_again(tmp_path: Path) -> None:
     assert (again.to_judge, last.to_judge) == ([], [])
 
 
-@pytest.mark.parametrize("why", ["ended", "other plan", "at work"])
+@pytest.mark.parametrize("why", ["ended", "other plan", "other seed", "at work"])
 def test_only_an_unfinished_campaign_of_this_plan_that_nobody_works_on_is_gone_on_with(
     tmp_path: Path, why: str
 ) -> None:
@@ -72,8 +72,8 @@ def test_only_an_unfinished_campaign_of_this_plan_that_nobody_works_on_is_gone_o
         book.write(journal.SUMMARY, b"{}")
     if why != "at work":
         book.close()
-    found = journal.unfinished(tmp_path, "nightly", "other" if why == "other plan" else "digest")
-    assert found is None
+    digest, first_seed = "other" if why == "other plan" else "digest", 2 if why == "other seed" else 1
+    assert journal.unfinished(tmp_path, "nightly", digest, first_seed) is None
     book.close()
 
 
@@ -111,3 +111,69 @@ def test_a_folder_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "_campaigns").write_text("a file")
     with pytest.raises(StoreError, match="try: --results"):
         begun(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"[1]",
+        b'{"event":"began"}',
+        b'{"event":"ended","cell":"b"}',
+        b'{"event":"spent","seconds":"long"}',
+        b'{"event":"of a later version"}',
+        b'{"event":"ended","cell":"b","seed":1,"outcome":"excellent","exit_code":0,"sentence":"","at":"","seconds":1}',
+    ],
+)
+def test_a_line_that_cannot_be_read_is_skipped(tmp_path: Path, line: bytes) -> None:
+    """One damaged line, or one of another version, would end every further night in a traceback."""
+    book = begun(tmp_path)
+    with (book.folder / journal.RUNS).open("ab") as file:
+        file.write(line + b"\n")
+    book.end(ended("c"))
+    book.close()
+    again = journal.load(book.folder)
+    assert again is not None
+    assert [run.cell for run in again.ended] == ["a", "c"]
+    assert [task.cell for task in again.left()] == ["b"]
+
+
+@pytest.mark.parametrize(
+    ("now", "then"), [(b'"version":1', b'"version":9'), (b'"qsync-campaign"', b'"another"')]
+)
+def test_a_campaign_of_another_version_is_not_gone_on_with(tmp_path: Path, now: bytes, then: bytes) -> None:
+    """If it failed, runs would be written to a journal that means something else."""
+    book = begun(tmp_path)
+    book.close()
+    head = book.folder / journal.HEAD
+    head.write_bytes(head.read_bytes().replace(now, then))
+    assert then in head.read_bytes()
+    assert journal.load(book.folder) is None
+    assert journal.unfinished(tmp_path, "nightly", "digest") is None
+
+
+def test_an_old_word_for_inconclusive_is_read(tmp_path: Path) -> None:
+    """Runs of campaigns of older versions would be forgotten."""
+    book = begun(tmp_path)
+    book.end(ended("b", outcome="inconclusive"))
+    book.close()
+    file = book.folder / journal.RUNS
+    file.write_bytes(file.read_bytes().replace(b'"inconclusive"', b'"not-evidence"'))
+    again = journal.load(book.folder)
+    assert again is not None
+    assert [run.outcome for run in again.ended] == ["valid", "inconclusive"]
+
+
+def test_the_time_of_a_killed_part_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A campaign that is killed every hour would never reach the end of its budget."""
+    times = iter(f"2026-11-21T03:{minute:02}:00+00:00" for minute in range(60))
+    monkeypatch.setattr(journal, "now", lambda: next(times))
+    book = journal.create(tmp_path, "nightly", "digest", TASKS)
+    for task in TASKS[:2]:
+        book.begin(task)
+        book.end(ended(task.cell, at=journal.now()))
+    book.close()  # killed: nothing notes what it has spent
+    for _ in range(2):
+        again = journal.unfinished(tmp_path, "nightly", "digest")
+        assert again is not None
+        assert again.spent_s == 180.0
+        again.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import re
 from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree as Xml
@@ -11,8 +12,8 @@ import msgspec
 import pytest
 
 from harness.campaigns.documents import junit, markdown, page
-from harness.campaigns.journal import CheckResult, Ended, Head, Journal, Task
-from harness.campaigns.judging import consistent, fields_of_verdict
+from harness.campaigns.journal import OUTCOMES, CheckResult, Ended, Head, Journal, Task, ToJudge
+from harness.campaigns.judging import consistent, fields_of_verdict, judged
 from harness.campaigns.known import Known, KnownList
 from harness.campaigns.summary import LeftOut, Summary, summarize
 from harness.judge.checks import NOT_PROMISED
@@ -66,10 +67,32 @@ def test_what_nobody_can_see_and_what_never_runs_is_not_green() -> None:
     for text in (markdown(out), page(out, Path("campaign"), Path())):
         assert "qsync docker" in text and "no Docker daemon answers" in text
     assert out.to_json()["left_out"] == [{"cell": "qsync docker", "why": "no Docker daemon answers"}]
-    assert replace(green, too_long=("b",)).exit_code == 3
-    assert "longer than the whole budget: b" in replace(green, too_long=("b",)).sentence
+    never = replace(summary(ended("a"), left=1), too_long=("left",))
+    assert never.exit_code == 3
+    assert "longer than the whole budget: left" in never.sentence
+    (case,) = Xml.fromstring(junit(never)).findall(".//testcase[error]")
+    assert (case.get("classname"), Xml.fromstring(junit(never)).get("errors")) == ("left", "1")
+    assert replace(green, is_interrupted=True).exit_code == 130
     strange = msgspec.structs.replace(ended("a"), outcome="excellent")
     assert summary(ended("b"), strange).exit_code == 70
+
+
+def test_a_harness_that_breaks_does_not_look_like_an_anomaly() -> None:
+    """If it failed, the page of a night would call a defect of the harness one of the store."""
+    badge = re.compile('id="badge">([A-Z]+)<')
+    badges = {
+        outcome: badge.findall(page(summary(ended("a", 1, outcome)), Path("campaign"), Path()))
+        for outcome in OUTCOMES
+    }
+    assert badges == {outcome: [outcome.upper()] for outcome in OUTCOMES}
+
+
+def test_a_recorded_run_that_cannot_be_judged_says_why_alone(tmp_path: Path) -> None:
+    """A run that is judged later would say that its verdict contradicts itself, and it has none."""
+    run = ToJudge(cell="a", seed=1, at="", seconds=1.0, run="nightly/a-1")
+    told = judged(tmp_path, run)
+    assert (told.outcome, told.exit_code) == ("broken", 64)
+    assert told.sentence.startswith("cannot read the plan")
 
 
 @pytest.mark.parametrize(
