@@ -44,8 +44,8 @@ class Working:
         self._thread = threading.Thread(target=self._show, daemon=True)
 
     def say(self, text: str) -> None:
-        """A line that stays."""
-        self._put(f"{_ERASE if self._is_terminal else ''}{text}\n")
+        """A line that stays, without control characters."""
+        self._put(f"{_ERASE if self._is_terminal else ''}{printable(text)}\n")
 
     def begin(self) -> None:
         self._thread.start()
