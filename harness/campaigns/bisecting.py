@@ -70,15 +70,12 @@ class Result:
     commits: tuple[Commit, ...]
     found: CommitRange
     judged: Mapping[str, CommitRuns]
-    fingerprint: str
-    shape: str
     confidence: float
 
     @property
     def commits_run(self) -> int:
         """How many were run; a commit with the same nodes as another has that one's runs."""
-        ran = {id(runs) for runs in self.judged.values() if runs.hits + runs.clean}
-        return len(ran)
+        return len({id(runs) for runs in self.judged.values() if runs.hits + runs.clean})
 
 
 @dataclass(slots=True)
@@ -98,7 +95,7 @@ class Bisection:
     _harmless: frozenset[str] = frozenset()
     _this: Version = field(default_factory=this_package)
 
-    def find(self, good: str, bad: str, shape: str) -> Result:
+    def find(self, good: str, bad: str) -> Result:
         """WrongUse for commits between which nothing can be searched; ClusterError if an end cannot be judged."""
         commits = between(self.repository, good, bad)
         self._ends(good, bad)
@@ -107,7 +104,7 @@ class Bisection:
         places = {commit.hash for commit in commits}
         clean = [runs for name, runs in self._asked.items() if name in places and runs.answer == "clean"]
         doubt = sum(1 - confidence(at_bad.hits, at_bad.hits + at_bad.clean, runs.clean) for runs in clean)
-        return Result(tuple(commits), bounds, self._asked, self.fingerprint, shape, max(1 - doubt, 0.0))
+        return Result(tuple(commits), bounds, self._asked, max(1 - doubt, 0.0))
 
     def _ends(self, good: str, bad: str) -> None:
         """Judge both ends: the search needs a bad commit that shows the anomaly, and a good one that does not."""

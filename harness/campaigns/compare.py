@@ -24,23 +24,16 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from harness.campaigns.chance import Count, Stratum, chance_of_fewer, chance_of_more
 from harness.campaigns.coverage import Says, counted, kinds_of, rare_turns_of
 from harness.campaigns.journal import OUTCOMES, Ended, Journal
 from harness.campaigns.summary import NO_FINGERPRINT
+from harness.pages.tables_page import many
 
 Change = Literal["new", "more frequent", "as frequent", "less frequent", "not tried", "not seen", "gone"]
-CHANGES: tuple[Change, ...] = (
-    "new",
-    "more frequent",
-    "as frequent",
-    "less frequent",
-    "not tried",
-    "not seen",
-    "gone",
-)
+CHANGES: tuple[Change, ...] = get_args(Change)
 FALSE_ALARM = Fraction(1, 50)
 """The share of nights without any change for which the comparison reports a change."""
 CONCLUSIVE = ("valid", "anomaly")
@@ -176,15 +169,15 @@ class Comparison:
         worse = sum(row.is_worse for row in self.undecided)
         words = ["anomalies: " + ", ".join(changes) if changes else "no anomaly on either night"]
         if worse:
-            words.append(f"more undecided runs in {_many(worse, 'cell')}")
+            words.append(f"more undecided runs in {many(worse, 'cell')}")
         if self.turned:
-            words.append(f"{_many(len(self.turned), 'seed')} became undecided")
+            words.append(f"{many(len(self.turned), 'seed')} became undecided")
         if self.cells_lost:
-            words.append(f"{_many(len(self.cells_lost), 'cell')} without a conclusive run now")
+            words.append(f"{many(len(self.cells_lost), 'cell')} without a conclusive run now")
         if self.kinds_lost:
             words.append(f"no longer in effect: {', '.join(self.kinds_lost)}")
         if lost := self.turns_of("lost"):
-            words.append(f"{_many(len(lost), 'rare turn')} no longer reached: {', '.join(lost)}")
+            words.append(f"{many(len(lost), 'rare turn')} no longer reached: {', '.join(lost)}")
         if not self.cells_both:
             words.append("no cell has conclusive runs on both nights")
         return "; ".join(words)
@@ -238,10 +231,6 @@ class Comparison:
                 for turn in self.turns
             },
         }
-
-
-def _many(count: int, thing: str) -> str:
-    return f"{count:,} {thing}{'' if count == 1 else 's'}"
 
 
 def night(book: Journal) -> Night:
@@ -427,9 +416,6 @@ def _both_kinds(
     )
 
 
-TURN_CHANGES: tuple[Cover, ...] = ("lost", "not reached", "not tried", "added", "")
-
-
 def _turns(cells: Sequence[str], before: Runs, after: Runs) -> tuple[Turn, ...] | None:
     """Every rare turn that a run of either night reached, lost ones first; None if a journal does not say."""
     was = {cell: _saying(before.get(cell, ())) for cell in cells}
@@ -440,7 +426,7 @@ def _turns(cells: Sequence[str], before: Runs, after: Runs) -> tuple[Turn, ...] 
     strata = {name: _strata(name, cells, was, now) for name in reached}
     tested = sum(any(old.hits for old, _ in counts) for counts in strata.values())
     turns = [_turn(name, counts, FALSE_ALARM / max(tested, 1)) for name, counts in strata.items()]
-    return tuple(sorted(turns, key=lambda turn: (TURN_CHANGES.index(turn.change), turn.name)))
+    return tuple(sorted(turns, key=lambda turn: (get_args(Cover).index(turn.change), turn.name)))
 
 
 def _saying(runs: Iterable[Ended]) -> list[tuple[str, ...]]:

@@ -10,9 +10,9 @@ from xml.etree import ElementTree as Xml
 
 from harness.campaigns import coverage
 from harness.campaigns.compare import Comparison, Night
-from harness.campaigns.compared import sections, trend_section
+from harness.campaigns.compared import Link, sections, trend_section
 from harness.campaigns.entries import entries
-from harness.campaigns.journal import OUTCOMES, Ended
+from harness.campaigns.journal import OUTCOMES
 from harness.campaigns.summary import Group, Kind, Summary
 from harness.pages.tables_page import Cell, Mark, Page, Section, html
 from harness.run.finish import BROKEN
@@ -31,7 +31,7 @@ def junit(summary: Summary) -> bytes:
     inconclusive, undecided or broken run is an error, not a pass; so is a cell that was left out, and a run that takes
     longer than the whole budget.
     """
-    standing = _standings(summary)
+    standing = {run.run: group.standing for group in summary.groups for run in group.runs}
     suite = Xml.Element("testsuite", name=_clean(summary.name), timestamp=summary.begun.partition("+")[0])
     counts = {"failures": 0, "errors": 0, "skipped": 0}
     for run in summary.ended:
@@ -41,7 +41,7 @@ def junit(summary: Summary) -> bytes:
         match run.outcome:
             case "valid":
                 continue
-            case "anomaly" if standing[run.run].standing == "known":
+            case "anomaly" if standing[run.run] == "known":
                 kind, element = "skipped", "skipped"
             case "anomaly":
                 kind, element = "failures", "failure"
@@ -159,6 +159,11 @@ def page(
     """
     tone = {0: "valid", 1: "anomaly", 2: "unknown", 3: "inconclusive"}.get(summary.exit_code, "anomaly")
     counts = summary.counts
+
+    def link(run: str) -> str:
+        report = results / run / "report.html"
+        return os.path.relpath(report, folder) if run and report.exists() else ""
+
     return html(
         Page(
             title=f"{summary.name}: {summary.sentence}",
@@ -175,14 +180,14 @@ def page(
             notes=summary.notes,
             sections=(
                 *_left_out(summary),
-                _anomalies(summary, folder, results),
+                _anomalies(summary, link),
                 *_to_paste(summary),
-                *_compared(comparison, folder, results),
-                _kinds(summary, folder, results),
-                _cells(summary, folder, results),
+                *_compared(comparison, link),
+                _kinds(summary, link),
+                _cells(summary, link),
                 coverage.section(summary.covered),
                 *([trend_section(nights)] if nights else []),
-                _runs(summary, folder, results),
+                _runs(summary, link),
             ),
         )
     )
@@ -196,7 +201,7 @@ def _left_out(summary: Summary) -> list[Section]:
     return [Section("Cells left out here", caption, ("cell", "why"), rows)]
 
 
-def _anomalies(summary: Summary, folder: Path, results: Path) -> Section:
+def _anomalies(summary: Summary, link: Link) -> Section:
     styles = {"new": "anomaly", "expired": "unknown", "known": "inconclusive"}
     rows = [
         (
@@ -208,7 +213,7 @@ def _anomalies(summary: Summary, folder: Path, results: Path) -> Section:
             f"{group.earlier.runs} runs since {group.earlier.first[:10]}" if group.earlier.runs else "never",
             # An empty cell for prose would be as wide as a full one, and push the last column off the page.
             Cell(f"{group.issue} until {group.expires}", "prose") if group.issue else "",
-            Cell(group.runs[0].run.rpartition("/")[2], link=_link(group.runs[0], folder, results)),
+            Cell(group.runs[0].run.rpartition("/")[2], link=link(group.runs[0].run)),
             Cell(", ".join(group.seen_with), "code prose"),
         )
         for group in summary.groups
@@ -232,15 +237,15 @@ def _to_paste(summary: Summary) -> list[Section]:
     return [Section("To accept", caption, (), (), paste=text)]
 
 
-def _compared(comparison: Comparison | None, folder: Path, results: Path) -> list[Section]:
+def _compared(comparison: Comparison | None, link: Link) -> list[Section]:
     if comparison is None:
         return [
             Section("Since the night before", "", (), (), empty="There is no earlier night of this plan.")
         ]
-    return list(sections(comparison, lambda run: _link_to(run, folder, results)))
+    return list(sections(comparison, link))
 
 
-def _kinds(summary: Summary, folder: Path, results: Path) -> Section:
+def _kinds(summary: Summary, link: Link) -> Section:
     styles = {"violation": "anomaly", "finding": "unknown"}
     rows = [
         (
@@ -249,7 +254,7 @@ def _kinds(summary: Summary, folder: Path, results: Path) -> Section:
             f"{len(kind.runs):,} of {len(summary.ended):,}",
             Cell(kind.found.summary, "prose"),
             Cell(kind.found.documented, "prose"),
-            Cell(kind.runs[0].run.rpartition("/")[2], link=_link(kind.runs[0], folder, results)),
+            Cell(kind.runs[0].run.rpartition("/")[2], link=link(kind.runs[0].run)),
         )
         for kind in summary.kinds
     ]
@@ -264,10 +269,10 @@ def _kinds(summary: Summary, folder: Path, results: Path) -> Section:
     )
 
 
-def _cells(summary: Summary, folder: Path, results: Path) -> Section:
+def _cells(summary: Summary, link: Link) -> Section:
     marks: dict[str, list[Mark]] = {}
     for run in summary.ended:
-        mark = Mark(run.outcome, f"seed {run.seed}: {run.outcome}", _link(run, folder, results))
+        mark = Mark(run.outcome, f"seed {run.seed}: {run.outcome}", link(run.run))
         marks.setdefault(run.cell, []).append(mark)
     for task in summary.left:
         marks.setdefault(task.cell, []).append(Mark("left", f"seed {task.seed}: not reached"))
@@ -294,7 +299,7 @@ def _grid(marks: Sequence[Mark], counts: Mapping[str, int]) -> Cell:
     return Cell(parts=tuple((word, float(count)) for word, count in counts.items() if word != "not reached"))
 
 
-def _runs(summary: Summary, folder: Path, results: Path) -> Section:
+def _runs(summary: Summary, link: Link) -> Section:
     order = {"anomaly": 0, "broken": 1, "unknown": 2, "inconclusive": 3, "valid": 4}
     runs = sorted(summary.ended, key=lambda run: order[run.outcome])
     rows = [
@@ -303,7 +308,7 @@ def _runs(summary: Summary, folder: Path, results: Path) -> Section:
             Cell(run.cell, "prose"),
             str(run.seed),
             f"{run.seconds:.1f}",
-            Cell(run.run.rpartition("/")[2] or "no folder", link=_link(run, folder, results)),
+            Cell(run.run.rpartition("/")[2] or "no folder", link=link(run.run)),
             Cell(run.sentence, "prose"),
         )
         for run in runs[:LISTED]
@@ -327,19 +332,6 @@ def _by_cell(summary: Summary) -> dict[str, dict[str, int]]:
     for task in summary.left:
         cells.setdefault(task.cell, dict.fromkeys(words, 0))["not reached"] += 1
     return cells
-
-
-def _standings(summary: Summary) -> Mapping[str, Group]:
-    return {run.run: group for group in summary.groups for run in group.runs}
-
-
-def _link(run: Ended, folder: Path, results: Path) -> str:
-    return _link_to(run.run, folder, results)
-
-
-def _link_to(run: str, folder: Path, results: Path) -> str:
-    report = results / run / "report.html"
-    return os.path.relpath(report, folder) if run and report.exists() else ""
 
 
 def _clean(text: str) -> str:

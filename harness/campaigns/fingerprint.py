@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -55,8 +55,6 @@ class Sighting:
     rule: str
     number: int
     shape: str
-    summary: str
-    is_violation: bool = True
 
     @property
     def fingerprint(self) -> str:
@@ -65,29 +63,20 @@ class Sighting:
 
 def sightings(verdict: Mapping[str, Any], history: History) -> list[Sighting]:
     """A sighting for every witness in a verdict.json, the one nearest to the cause first."""
-    by_event = _by_event(history)
-    return [_sighting(witness, by_event) for witness in ranked(verdict, once=False)]
+    return _sightings(ranked(verdict, once=False), history)
 
 
 def causes(verdict: Mapping[str, Any], history: History) -> list[Sighting]:
     """A sighting for each cause of the anomaly, the leading one first."""
-    by_event = _by_event(history)
-    return [_sighting(witness, by_event) for witness in own_causes(verdict)]
+    return _sightings(own_causes(verdict), history)
 
 
-def _by_event(history: History) -> dict[int, Operation]:
-    return {index: operation for operation in history.operations for index in operation.events}
-
-
-def _sighting(witness: RankedWitness, by_event: Mapping[int, Operation]) -> Sighting:
-    return Sighting(
-        checker=witness.checker,
-        rule=witness.rule,
-        number=witness.number,
-        shape=_shape(witness, by_event),
-        summary=witness.summary,
-        is_violation=witness.is_violation,
-    )
+def _sightings(witnesses: Iterable[RankedWitness], history: History) -> list[Sighting]:
+    by_event = {index: operation for operation in history.operations for index in operation.events}
+    return [
+        Sighting(witness.checker, witness.rule, witness.number, _shape(witness, by_event))
+        for witness in witnesses
+    ]
 
 
 def _shape(witness: RankedWitness, by_event: Mapping[int, Operation]) -> str:

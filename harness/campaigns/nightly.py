@@ -135,7 +135,7 @@ class Nightly:
             if removed:
                 self.tell(f"removed what the interrupted runs left: {', '.join(removed)}")
 
-    def _work(self, book: Journal, covered: dict[str, order.Covered]) -> None:
+    def _work(self, book: Journal, covered: order.Coverage) -> None:
         plans = {cell.name: cell.plan for cell in self.campaign.cells}
         runs = Runs(self.results, plans, self.campaign.at_once, judged_later=self.judge is not None)
         began_s = self.clock()
@@ -188,7 +188,7 @@ class Nightly:
         book: Journal,
         runs: Runs,
         waiting: list[Task],
-        covered: dict[str, order.Covered],
+        covered: order.Coverage,
         began_s: float,
     ) -> None:
         """Begin runs that fit beside the active ones, in order; skip those that would not end in time."""
@@ -196,7 +196,7 @@ class Nightly:
             if not runs.has_room(task):
                 break
             waiting.remove(task)
-            likely_s = self._likely_s(runs.plans[task.cell], covered.get(task.cell, order.Covered()).seconds)
+            likely_s = self._likely_s(runs.plans[task.cell], covered[task.cell].seconds)
             spent_s = book.spent_s + self.clock() - began_s
             if self.campaign.budget_s is None or spent_s + likely_s <= self.campaign.budget_s:
                 book.begin(task)  # before its process: after a kill the run counts as interrupted
@@ -209,7 +209,7 @@ class Nightly:
         load_s = plan.time_limit_s / 4 if plan.cluster == "sim" else plan.time_limit_s
         return load_s + LIKELY_OVERHEAD_S.get(plan.cluster, OVERHEAD_S)
 
-    def _too_long(self, book: Journal, covered: dict[str, order.Covered]) -> tuple[str, ...]:
+    def _too_long(self, book: Journal, covered: order.Coverage) -> tuple[str, ...]:
         """Cells that were not reached because one run takes longer than the whole budget."""
         budget_s = self.campaign.budget_s
         if budget_s is None:
@@ -218,8 +218,7 @@ class Nightly:
         return tuple(
             cell.name
             for cell in self.campaign.cells
-            if cell.name in left
-            and self._likely_s(cell.plan, covered.get(cell.name, order.Covered()).seconds) > budget_s
+            if cell.name in left and self._likely_s(cell.plan, covered[cell.name].seconds) > budget_s
         )
 
     def _sum_up(self, book: Journal, others: Sequence[Journal], too_long: tuple[str, ...] = ()) -> Summary:

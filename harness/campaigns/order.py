@@ -5,12 +5,11 @@ The first run of every cell comes before the second of any, so that a small budg
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from harness.campaigns.journal import Ended, Task
-
-FAILED = frozenset({"anomaly", "unknown", "inconclusive", "broken"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,28 +21,27 @@ class Covered:
     seconds: float = 0.0
 
 
-def covered(campaigns: Iterable[Sequence[Ended]]) -> dict[str, Covered]:
-    """cell → its last coverage. `campaigns`: the runs of each, oldest first; the last one with the cell counts."""
-    last_coverage: dict[str, Covered] = {}
+Coverage = defaultdict[str, Covered]
+"""Cell → its last coverage."""
+
+
+def covered(campaigns: Iterable[Sequence[Ended]]) -> Coverage:
+    """`campaigns`: the runs of each, oldest first; the last one with the cell counts."""
+    last_coverage: Coverage = defaultdict(Covered)
     for ended in campaigns:
-        of_this: dict[str, Covered] = {}
+        of_this: Coverage = defaultdict(Covered)
         for run in ended:
-            before = of_this.get(run.cell, Covered())
+            before = of_this[run.cell]
             of_this[run.cell] = Covered(
                 max(before.at, run.at),
-                before.failed or run.outcome in FAILED,
+                before.failed or run.outcome != "valid",
                 max(before.seconds, run.seconds),
             )
         last_coverage |= of_this
     return last_coverage
 
 
-def tasks(cells: Sequence[str], seeds: Sequence[int], known: dict[str, Covered]) -> list[Task]:
-    """All runs in their order."""
-    ordered = sorted(range(len(cells)), key=lambda place: _urgency(known.get(cells[place], Covered()), place))
-    return [Task(cells[place], seed) for seed in seeds for place in ordered]
-
-
-def _urgency(coverage: Covered, place: int) -> tuple[bool, str, int]:
-    """Sorts cells: failed first, then never covered (""), then the longest ago."""
-    return (not coverage.failed, coverage.at, place)
+def tasks(cells: Sequence[str], seeds: Sequence[int], known: Coverage) -> list[Task]:
+    """All runs in their order: of failed cells, of those that were never covered (""), of those longest ago."""
+    ordered = sorted(cells, key=lambda cell: (not known[cell].failed, known[cell].at))
+    return [Task(cell, seed) for seed in seeds for cell in ordered]

@@ -292,9 +292,7 @@ def _value(name: str, value: Any) -> Any:
         return value
     if isinstance(value, str):
         names = [part.strip() for part in value.split(",") if part.strip()]
-        return names or (
-            [""] if name == "faults" else []
-        )  # a fault without a name is a slip, "" for bugs is none
+        return names if names or name == "bugs" else [""]  # a fault without a name is a slip
     return value
 
 

@@ -24,11 +24,10 @@ GIB = 1 << 30
 
 @dataclass(frozen=True, slots=True)
 class Removed:
-    """How many runs were removed, how many bytes that freed, and how many stay for their anomaly."""
+    """How many runs were removed, and how many bytes that freed."""
 
     runs: int = 0
     bytes: int = 0
-    anomalies_kept: int = 0
 
 
 def retain(
@@ -61,7 +60,7 @@ def retain(
         if not run.path.exists():
             gone += 1
             freed += sizes[run.name]
-    return Removed(gone, freed, len(kept))
+    return Removed(gone, freed)
 
 
 def _size(folder: Path) -> int:

@@ -10,9 +10,9 @@ from urllib.parse import quote, urlencode
 from harness.campaigns import compare, compared, coverage
 from harness.campaigns.journal import Journal
 from harness.campaigns.nightly import NIGHTS
-from harness.pages.tables_page import Cell, Mark, Page, Section, cell_html
+from harness.pages.tables_page import Cell, Mark, Page, Section, cell_html, many
 from harness.serve.index import GOES_ON, Run, goes_on
-from harness.serve.sheets import Sheet, macro, many, run_link, shown
+from harness.serve.sheets import Sheet, macro, run_link, shown
 
 SQUARES_MAX = 400
 

@@ -15,7 +15,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from checkers.history.errors import NOT_JSON
-from harness.pages.tables_page import Cell, Section, section_html, stylesheet
+from harness.pages.tables_page import Cell, Section, many, section_html, stylesheet
 from harness.serve import side_by_side
 from harness.serve.index import GOES_ON, Run
 from harness.serve.under_way import UnderWay
@@ -385,10 +385,6 @@ def _text(value: object) -> str:
 
 def _clipped(text: str, longest: int) -> str:
     return text if len(text) <= longest else text[: longest - 1] + "…"
-
-
-def many(count: int, thing: str) -> str:
-    return f"{count:,} {thing}{'' if count == 1 else 's'}"
 
 
 def macro(name: str) -> Any:

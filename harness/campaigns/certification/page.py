@@ -15,7 +15,7 @@ import msgspec
 from harness.campaigns.bars import RELEASE
 from harness.campaigns.certification.document import CERTIFICATE, Certificate
 from harness.campaigns.certification.sensitivity import Bug, Measured
-from harness.pages.tables_page import Cell, Page, Section
+from harness.pages.tables_page import Cell, Page, Section, many
 from harness.pages.tables_page import html as page_html
 
 LISTED = 36
@@ -51,11 +51,11 @@ def html(certificate: Certificate) -> str:
             tone="inconclusive" if lower else "valid",
             badge=f"CERTIFIED: {given.bar.name}" if lower and given.bar else "CERTIFIED",
             sentence=(
-                f"{lower}{_product(certificate)}: in {_counted(tested['runs'], 'run')} all that clients saw was "
+                f"{lower}{_product(certificate)}: in {many(tested['runs'], 'run')} all that clients saw was "
                 f"allowed by what {', '.join(tested['systems'])} promises."
             ),
             facts=(
-                ("runs", f"{tested['runs']:,}", _counted(tested["cells"], "cell")),
+                ("runs", f"{tested['runs']:,}", many(tested["cells"], "cell")),
                 ("operations", f"{operations['ok']:,}", f"ok of {operations['asked']:,} asked"),
                 ("under a fault", f"{operations['ok_under_fault']:,}", "ok"),
                 ("faults", f"{in_effect:,}", "took effect"),
@@ -73,10 +73,6 @@ def html(certificate: Certificate) -> str:
             style=_STYLE,
         )
     )
-
-
-def _counted(count: int, thing: str) -> str:
-    return f"{count:,} {thing}{'' if count == 1 else 's'}"
 
 
 def _lower(certificate: Certificate) -> str:

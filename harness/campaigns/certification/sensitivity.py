@@ -177,8 +177,7 @@ def simulated(campaign: Campaign) -> tuple[list[Plan], list[str]]:
             plan = _in_simulator(cell.plan, name)
             parts_of(plan)
         except (WrongUse, ValueError) as error:
-            why = error.message if isinstance(error, WrongUse) else str(error)
-            notes.append(f"without the cell {cell.name}, which the simulator cannot do: {why}")
+            notes.append(f"without the cell {cell.name}, which the simulator cannot do: {error}")
             continue
         plans += [plan.changed(seed=seed) for seed in range(first, first + campaign.seeds)]
     return list(dict.fromkeys(plans)), list(dict.fromkeys(notes))
@@ -233,7 +232,7 @@ def _errands(
             try:
                 parts_of(with_bug)
             except (WrongUse, ValueError) as error:
-                refused[bug] = error.message if isinstance(error, WrongUse) else str(error)
+                refused[bug] = str(error)
             else:
                 able.append(with_bug)
         if able:

@@ -81,16 +81,15 @@ def hunted(plan: Plan, given: frozenset[str]) -> Plan:
     Raises WrongUse if no draw fits the given fields.
     """
     chance = plan.streams()["variety"]
-    refused: WrongUse | ValueError | None = None
+    refused = ""
     for _ in range(TRIES):
         try:
             varied = _varied(Dice(chance), plan, given)
             parts_of(varied)
             return _late(varied, given)
         except (WrongUse, ValueError) as error:  # not with so few nodes, say
-            refused = error
-    assert refused is not None
-    raise refused if isinstance(refused, WrongUse) else WrongUse(str(refused))
+            refused = str(error)
+    raise WrongUse(refused)
 
 
 def _varied(dice: Dice, plan: Plan, given: frozenset[str]) -> Plan:
@@ -198,9 +197,9 @@ def _has_room(name: str, plan: Plan, system: System) -> bool:
 def _members(chance: random.Random, plan: Plan) -> tuple[str, ...]:
     """The drawn change of members, as names of faults; empty for none."""
     draw = chance.random()
-    if draw >= LOST_DISKS + MEMBERS_CHANGE:
-        return ()
-    return (LOST_DISK,) if draw < LOST_DISKS else (MEMBERSHIP,)
+    if draw < LOST_DISKS:
+        return (LOST_DISK,)
+    return (MEMBERSHIP,) if draw < LOST_DISKS + MEMBERS_CHANGE else ()
 
 
 def _operated(chance: random.Random, plan: Plan) -> Iterator[str]:

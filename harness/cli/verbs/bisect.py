@@ -68,9 +68,9 @@ def command(
             repository,
             results.absolute(),
             repeat,
-            lambda line: shown.say(printable(f"qsync: {line}")),
+            lambda line: shown.say(f"qsync: {line}"),
         )
-        bisected = search.find(good, bad, shape)
+        bisected = search.find(good, bad)
     first, last = bisected.commits[bisected.found.first], bisected.commits[bisected.found.last]
     code = ExitCode.VALID if bisected.found.is_exact else ExitCode.INCONCLUSIVE
     if as_json:

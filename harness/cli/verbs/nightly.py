@@ -16,6 +16,7 @@ from harness.cli.printing import has_colour, print_json
 
 if TYPE_CHECKING:
     from harness.campaigns.judging import Judge
+    from harness.campaigns.summary import Summary
     from harness.results.objects import Address
 
 
@@ -101,6 +102,7 @@ def command(
     from dataclasses import replace
 
     from harness.campaigns import known, nightly, plan
+    from harness.pages.terminal.colour import printable
     from harness.pages.terminal.working import working
 
     campaign = plan.read(plan_file)
@@ -114,7 +116,7 @@ def command(
         left_out = {lack.cell: lack.why for lack in nightly.left_out(campaign.cells)}
         for cell in campaign.cells:
             why = left_out.get(cell.name)
-            click.echo(f"{cell.name}   (left out here: {why})" if why else cell.name)
+            click.echo(printable(f"{cell.name}   (left out here: {why})" if why else cell.name))
         counts = f"{len(campaign.cells)} cells, {campaign.seeds} runs of each; {campaign.excluded} excluded"
         click.echo(counts + (f"; {len(left_out)} left out here" if left_out else ""), err=True)
         return ExitCode.VALID
@@ -172,9 +174,7 @@ def _judge(engine: str, master: str, conf: tuple[str, ...]) -> Judge | None:
     from harness.cli import spark_group
     from harness.cli.verbs.analyze import settings_of
 
-    settings = settings_of(
-        conf
-    )  # before the next line, which may install PySpark: a wrong --conf is refused first
+    settings = settings_of(conf)  # a wrong --conf is refused before PySpark is installed
     spark_group.ensure("--engine spark")
     from harness.pipeline.campaign import judge_on
 
@@ -206,18 +206,19 @@ def _known(given: Path | None, plan_file: Path) -> Path | None:
     return given or (beside if beside.exists() else None)
 
 
-def _screen(summary: object, folder: Path) -> list[str]:
+def _screen(summary: Summary, folder: Path) -> list[str]:
     from harness.campaigns.entries import entries
-    from harness.campaigns.summary import Summary
+    from harness.pages.tables_page import many
     from harness.pages.terminal.colour import painted, printable
 
-    assert isinstance(summary, Summary)
     on = has_colour()
     colours = {"new": "red", "expired": "yellow", "known": "dim"}
     lines = [painted(printable(f"{summary.name}: {summary.sentence}"), "bold", on=on)]
     for group in summary.groups:
         standing = painted(f"{group.standing:<8}", colours[group.standing], on=on)
-        lines.append(f"  {standing} {group.fingerprint}  {len(group.runs)} runs  {printable(group.shape)}")
+        lines.append(
+            f"  {standing} {group.fingerprint}  {many(len(group.runs), 'run')}  {printable(group.shape)}"
+        )
         lines += [f"             {printable(cell)}" for cell in group.cells]
         lines.append(f"             {folder.parents[2] / group.runs[0].run}")
     if text := entries(summary):
