@@ -8,6 +8,7 @@ import multiprocessing
 import signal
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -154,6 +155,10 @@ def spread(work: Callable[[T], R], items: Iterable[T], jobs: int) -> Iterator[R]
                     yield done.result()
             for done in as_completed(waiting):
                 yield done.result()
+        except BrokenProcessPool as error:
+            raise HarnessError(
+                "one of the processes at work was killed, perhaps for want of memory; try: --jobs 1"
+            ) from error
         except KeyboardInterrupt:
             for child in multiprocessing.active_children():
                 child.terminate()
