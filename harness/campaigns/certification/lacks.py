@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from math import floor
@@ -58,6 +59,10 @@ def _missing_runs(campaign: Campaign, rows: Sequence[JudgedRun]) -> Iterator[Lac
             yield Lack(INCONCLUSIVE, f"{cell.name}: {len(seeds)} of {campaign.seeds} runs were done")
     if len({(row.cell, row.seed) for row in rows}) < len(rows):
         yield Lack(INCONCLUSIVE, "a run is counted twice")
+    histories = Counter(row.history.sha256 for row in rows)
+    for row in rows:
+        if histories[row.history.sha256] > 1:
+            yield Lack(INCONCLUSIVE, f"{row.run}: another run has the same history")
     plans = {cell.name: cell.plan for cell in campaign.cells}
     for row in rows:
         plan = plans.get(row.cell)

@@ -17,6 +17,7 @@ done. A measure that was interrupted goes on.
 from __future__ import annotations
 
 import hashlib
+import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
@@ -322,7 +323,8 @@ class _Book:
     def keep(self, done: Done) -> None:
         self.done[_key(done.bug, done.place)] = done
         whole = {key: row for key, row in self.done.items() if not row.is_cut}
-        unfinished = self._path.with_name(f".{self._path.name}.unfinished")
+        # Two certifications of one matrix may be at work.
+        unfinished = self._path.with_name(f".{self._path.name}.{os.getpid()}.unfinished")
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             unfinished.write_bytes(msgspec.json.encode(_Kept(whole)))

@@ -123,6 +123,7 @@ def test_every_gap_of_the_evidence_is_said(rows: list[JudgedRun], tmp_path: Path
         ([replace(first, plan=first.plan.changed(code="other")), second], 3, "of the commit other"),
         ([replace(first, plan=first.plan.changed(rate=1.0)), second], 3, "not that of the cell"),
         ([replace(first, cell="no such"), second], 3, "not that of the cell"),
+        ([first, replace(first, run="copied")], 3, "copied: another run has the same history"),
         ([replace(first, seed=9, plan=first.plan.changed(seed=9)), second], 3, "its seed 9 is not one of"),
     ):
         told = lacking([*gap[::-1]], folder=tmp_path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,14 @@ from hypothesis import strategies as st
 
 from harness.campaigns import plan as campaign_plan
 from harness.campaigns.certification import sensitivity
-from harness.campaigns.certification.sensitivity import measure, promising, simulated, spread_evenly
+from harness.campaigns.certification.sensitivity import (
+    Done,
+    _Book,
+    measure,
+    promising,
+    simulated,
+    spread_evenly,
+)
 from harness.campaigns.hunt.seeds import Tried
 from harness.campaigns.plan import Campaign
 from harness.plan.plan import Plan
@@ -194,3 +202,22 @@ def test_runs_are_spread_evenly(whole: int, count: int) -> None:
     assert chosen == sorted(set(chosen))
     gaps = [later - before for before, later in pairwise(chosen)]
     assert not gaps or max(gaps) - min(gaps) <= 1
+
+
+def test_two_measures_of_one_matrix_do_not_disturb_each_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If it failed, the second of two certifications at once would end with an error about a file that is gone."""
+    done = Done("a bug", 0, 1, (), is_cut=False)
+    replace, pid = Path.replace, os.getpid()
+
+    def other_first(path: Path, target: Path) -> Path:
+        monkeypatch.setattr(Path, "replace", replace)
+        monkeypatch.setattr(os, "getpid", lambda: pid + 1)
+        _Book(tmp_path / "rows.json").keep(done)
+        return replace(path, target)
+
+    monkeypatch.setattr(Path, "replace", other_first)
+    _Book(tmp_path / "rows.json").keep(done)
+    assert _Book(tmp_path / "rows.json").has("a bug", 0)
+    assert [path.name for path in tmp_path.iterdir()] == ["rows.json"]
