@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -80,7 +81,8 @@ class Runs:
             stdout=said,
             stderr=complained,
             start_new_session=True,
-            preexec_fn=_as_a_child,  # noqa: PLW1509  # no threads here
+            # The only other thread draws a line, and holds no lock that this function needs.
+            preexec_fn=partial(_as_a_child, os.getpid()),  # noqa: PLW1509
         )
         assert process.stdin is not None
         with suppress(BrokenPipeError), process.stdin as pipe:  # one that has died already has a result, too
@@ -104,17 +106,13 @@ class Runs:
                 time.sleep(0.05)
 
 
-def _as_a_child() -> None:
-    """A run handles SIGINT, which ends it in order, even if this process ignores it (as after `&`)."""
+def _as_a_child(parent: int) -> None:
+    """A run dies with this process. It handles SIGINT, which ends it in order, even if this process ignores it (`&`)."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     if sys.platform == "linux":
-        _die_with_parent()
-
-
-def _die_with_parent() -> None:
-    ctypes.CDLL(None).prctl(_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0)
-    if os.getppid() == 1:
-        os._exit(1)  # the parent was killed before it could be said
+        ctypes.CDLL(None).prctl(_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0)
+        if os.getppid() != parent:
+            os._exit(1)  # the parent was killed before it could be said
 
 
 def _result(run: Running, results: Path) -> Ended | ToJudge:

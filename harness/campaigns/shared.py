@@ -59,7 +59,7 @@ def fetch(address: Address, name: str, folder: Path) -> None:
 
 
 def fetch_apart(address: Address, name: str, results: Path) -> None:
-    """`fetch` in a separate process: it uses threads, and this process begins runs by forking, without threads."""
+    """`fetch` in a separate process: it uses threads that take locks, and this process begins runs by forking."""
     words = [sys.executable, "-P", "-m", __name__, str(address), name, str(results / SHARED / name)]
     try:
         done = subprocess.run(

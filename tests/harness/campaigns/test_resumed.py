@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -179,6 +180,21 @@ def test_a_run_that_dies_at_once_is_a_result(monkeypatch: pytest.MonkeyPatch, tm
     (result,) = real.ended()
     assert isinstance(result, Ended)
     assert (result.outcome, result.sentence) == ("broken", "the run ended with 0 and said nothing")
+
+
+@pytest.mark.parametrize(("parent", "ended_with"), [(1, 0), (2, 1)])
+def test_a_campaign_may_be_the_first_process_of_a_container(
+    parent: int, ended_with: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Every run would take its campaign for dead, and end, as it must if its parent is no longer the same."""
+    real = runs.Runs(tmp_path, {"a": Plan(cluster="sim")}, lambda cluster: 1)
+    with monkeypatch.context() as patched:
+        patched.setattr(sys, "executable", "/bin/true")
+        patched.setattr(os, "getpid", lambda: 1)
+        patched.setattr(os, "getppid", lambda: parent)
+        real.begin(Task("a", 1))
+    assert real.running[0].process.wait() == ended_with
+    assert len(list(real.ended())) == 1
 
 
 def test_a_night_is_not_compared_with_itself(
