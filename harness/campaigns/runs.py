@@ -107,7 +107,7 @@ class Runs:
 
 
 def _as_a_child(parent: int) -> None:
-    """A run dies with this process. It handles SIGINT, which ends it in order, even if this process ignores it (`&`)."""
+    """A run dies with this process. SIGINT ends it in order, even if this process ignores the signal (`&`)."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0)

@@ -97,6 +97,10 @@ def _bounds(least: float | None, most: float | None, *, is_open: bool) -> str:
     return " and".join(bounds)
 
 
+JOBS = Whole(1, 4_096)
+"""So many processes at once; more than any machine has cores."""
+
+
 class YesNo(Kind):
     name = "boolean"
     wanted = "true or false"

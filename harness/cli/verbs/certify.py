@@ -12,7 +12,7 @@ import click
 
 from harness.cli.exit_codes import ExitCode, gravest
 from harness.cli.options import ROOT, refuse_options, results_option
-from harness.cli.param_types import InputPath, Number, OutputFile, Text, Whole
+from harness.cli.param_types import JOBS, InputPath, Number, OutputFile, Text, Whole
 
 if TYPE_CHECKING:
     from harness.campaigns.bars import Bar
@@ -56,7 +56,7 @@ RUNS_PER_BUG = 8
     show_default=True,
     help="Seconds for all seeded bugs; a bug that comes later is not measured.",
 )
-@click.option("--jobs", type=Whole(1), default=None, help="Processes that measure; default: all cores.")
+@click.option("--jobs", type=JOBS, default=None, help="Processes that measure; default: all cores.")
 @click.option("--anew", is_flag=True, help="Run the matrix again, even if one awaits its certificate.")
 @click.option("--against", type=InputPath(), metavar="OLD", help="Show what changed since this certificate.")
 @click.option(

@@ -10,7 +10,7 @@ import click
 
 from harness.cli.exit_codes import ExitCode
 from harness.cli.options import refuse_options, spark_options
-from harness.cli.param_types import InputPath, Number, OutputFile, Text, Whole
+from harness.cli.param_types import JOBS, InputPath, Number, OutputFile, Text, Whole
 from harness.cli.printing import has_colour, print_json, print_run
 from harness.cli.verbs.check_one import Options, ask_others, for_a_run, judged_file, run_folder
 
@@ -69,7 +69,7 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--jobs",
-    type=Whole(1),
+    type=JOBS,
     help="Processes for many files; by default all cores where there is much to read.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the verdict as JSON, and nothing else.")

@@ -13,7 +13,7 @@ import click
 
 from harness.cli.exit_codes import ExitCode, gravest
 from harness.cli.options import plan_of, plan_options, refuse_idle, results_option, seeds_from
-from harness.cli.param_types import Whole
+from harness.cli.param_types import JOBS, Whole
 from harness.cli.printing import print_json
 from harness.cli.system_options import SETTINGS, PlanCommand, fields_of_settings
 
@@ -22,7 +22,7 @@ from harness.cli.system_options import SETTINGS, PlanCommand, fields_of_settings
 @plan_options
 @results_option()
 @click.option("--seeds", type=Whole(1), default=100, show_default=True, help="How many, from --seed on.")
-@click.option("--jobs", type=Whole(1), default=None, help="Processes at once; default: all cores.")
+@click.option("--jobs", type=JOBS, default=None, help="Processes at once; default: all cores.")
 @click.option("--keep-going", is_flag=True, help="Do not stop at the first anomaly.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON line a seed, and nothing else.")
 def command(

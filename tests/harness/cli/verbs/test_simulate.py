@@ -99,6 +99,7 @@ def test_the_gravest_seed_decides(qsync: Qsync) -> None:
         (("--cluster", "local"), "simulate runs on --cluster sim, not local"),
         (("--seeds", "0"), "--seeds"),
         (("--jobs", "0"), "--jobs"),
+        (("--jobs", "99999999999"), "expected a whole number of at least 1 and of at most 4096"),
         (("--bug", "typo"), "unknown bug 'typo'"),
         (("--faults", "flood"), "unknown fault 'flood'"),
         (("--nodes", "0"), "--nodes"),
