@@ -106,7 +106,8 @@ class _Spent(msgspec.Struct, frozen=True, tag_field="event", tag="spent"):
     at: str = ""
 
 
-_LINE = msgspec.json.Decoder(_Began | ToJudge | Ended | _Spent)
+_Line = _Began | ToJudge | Ended | _Spent
+_LINE = msgspec.json.Decoder(_Line)
 
 
 class Head(msgspec.Struct, frozen=True, kw_only=True):
@@ -129,15 +130,25 @@ class Journal:
     folder: Path
     head: Head
     ended: list[Ended] = field(default_factory=list)
-    to_judge: list[ToJudge] = field(default_factory=list)
-    interrupted: list[Task] = field(default_factory=list)
     spent_s: float = 0.0
-    """The part of the budget that earlier parts of a resumed campaign have used, a killed part up to its last line."""
-    unnoted_s: float = 0.0
-    """The part of `spent_s` that a killed part of the campaign did not note."""
+    """The part of the budget that is used: by the parts of a resumed campaign, a killed part up to its last line."""
     unwritten: int = 0
     """Lines that could not be written: the disk was full."""
+    _recorded: dict[tuple[str, int], ToJudge] = field(default_factory=dict)
+    _begun: dict[tuple[str, int], Task] = field(default_factory=dict)
+    _times: list[str] = field(default_factory=list)
+    """Of the lines since a part of the campaign noted its end."""
     _lock: BinaryIO | None = None
+
+    @property
+    def to_judge(self) -> list[ToJudge]:
+        """The runs that are recorded and not judged."""
+        return list(self._recorded.values())
+
+    @property
+    def interrupted(self) -> list[Task]:
+        """The runs that began, and have no result: they are under way, or were interrupted."""
+        return list(self._begun.values())
 
     def left(self) -> list[Task]:
         """The tasks without an outcome, in their order."""
@@ -146,26 +157,18 @@ class Journal:
 
     def to_run(self) -> list[Task]:
         """The tasks that are neither done nor recorded, in their order."""
-        recorded = {(run.cell, run.seed) for run in self.to_judge}
-        return [task for task in self.left() if (task.cell, task.seed) not in recorded]
+        return [task for task in self.left() if (task.cell, task.seed) not in self._recorded]
 
     def begin(self, task: Task) -> None:
-        self._append(_Began(task.cell, task.seed, now()))
-
-    def keep(self, run: ToJudge) -> None:
-        self.to_judge.append(run)
-        self._append(run)
-
-    def end(self, ended: Ended) -> None:
-        self.ended.append(ended)
-        self.to_judge = [run for run in self.to_judge if (run.cell, run.seed) != (ended.cell, ended.seed)]
-        self._append(ended)
+        self.note(_Began(task.cell, task.seed, now()))
 
     def spend(self, seconds: float) -> None:
-        self._append(_Spent(round(seconds, 3), now()))
+        """End a part of the campaign, which took so long."""
+        self.note(_Spent(round(seconds, 3), now()))
 
-    def _append(self, line: msgspec.Struct) -> None:
+    def note(self, line: _Line) -> None:
         """Append a line, whole and synced; if the disk is full, remove the written part."""
+        self._take(line)
         path = self.folder / RUNS
         data = msgspec.json.encode(line) + b"\n"
         try:
@@ -180,8 +183,26 @@ class Journal:
                     raise
         except OSError:
             self.unwritten += (
-                1  # the campaign goes on; a run that is not noted is done again if this one is killed
+                1  # the campaign goes on; if it is killed, a run that is not noted is done again
             )
+
+    def _take(self, line: _Line) -> None:
+        self._times.append(line.at)
+        match line:
+            case _Spent():
+                self.spent_s += line.seconds
+                self._times.clear()
+            case _Began():
+                self._begun[line.cell, line.seed] = Task(line.cell, line.seed)
+            case ToJudge():
+                self._begun.pop((line.cell, line.seed), None)
+                self._recorded[line.cell, line.seed] = line
+            case Ended():
+                self._begun.pop((line.cell, line.seed), None)
+                self._recorded.pop((line.cell, line.seed), None)
+                if line.outcome == "not-evidence":  # as older versions said
+                    line = msgspec.structs.replace(line, outcome="inconclusive")
+                self.ended.append(line)
 
     def write(self, name: str, data: bytes) -> None:
         """A file of the summary. StoreError in one line if it cannot be written."""
@@ -244,7 +265,7 @@ def unfinished(results: Path, name: str, digest: str, first_seed: int | None = N
         ):
             _cut_torn_line(folder / RUNS)
             journal._lock = lock
-            journal.spend(journal.unnoted_s)
+            journal.spend(_seconds(journal._times))
             return journal
         lock.close()
     return None
@@ -280,32 +301,8 @@ def load(folder: Path) -> Journal | None:
     except (OSError, *NOT_JSON):
         return None
     journal = Journal(folder, head)
-    began: dict[tuple[str, int], Task] = {}
-    recorded: dict[tuple[str, int], ToJudge] = {}
-    of_this_part: list[str] = []
     for line in _lines(folder / RUNS):
-        of_this_part.append(line.at)
-        match line:
-            case _Spent():
-                journal.spent_s += line.seconds
-                of_this_part.clear()
-                continue
-            case _Began():
-                began[line.cell, line.seed] = Task(line.cell, line.seed)
-                continue
-            case ToJudge():
-                recorded[line.cell, line.seed] = line
-            case Ended():
-                is_old = line.outcome == "not-evidence"  # as older versions said
-                journal.ended.append(
-                    msgspec.structs.replace(line, outcome="inconclusive") if is_old else line
-                )
-                recorded.pop((line.cell, line.seed), None)
-        began.pop((line.cell, line.seed), None)
-    journal.to_judge = list(recorded.values())
-    journal.interrupted = list(began.values())
-    journal.unnoted_s = _seconds(of_this_part)
-    journal.spent_s += journal.unnoted_s
+        journal._take(line)
     return journal
 
 
@@ -318,7 +315,7 @@ def _seconds(times: Sequence[str]) -> float:
     return max(passed.total_seconds(), 0.0)
 
 
-def _lines(path: Path) -> Iterator[_Began | ToJudge | Ended | _Spent]:
+def _lines(path: Path) -> Iterator[_Line]:
     """The whole lines; a torn last line may be in the middle of a write."""
     try:
         data = path.read_bytes()

@@ -159,17 +159,14 @@ class Nightly:
                     self._note(book, run)
         finally:
             runs.interrupt(5.0)
-            spent_s = self.clock() - began_s
-            book.spent_s += spent_s
-            book.spend(spent_s)
+            book.spend(self.clock() - began_s)
 
     def _note(self, book: Journal, run: Ended | ToJudge) -> None:
+        book.note(run)
         whole = len(book.head.tasks)
         if isinstance(run, Ended):
-            book.end(run)
             self.tell(_line(run, len(book.ended), whole))
         else:
-            book.keep(run)
             recorded = len(book.ended) + len(book.to_judge)
             self.tell(
                 f"[{recorded}/{whole}] {'recorded':<12} {run.seconds:6.1f} s  {run.cell} seed {run.seed}"
@@ -180,7 +177,7 @@ class Nightly:
         if not book.to_judge:
             return
         judge = self.judge or judge_here
-        for ended in judge(self.results, list(book.to_judge)):
+        for ended in judge(self.results, book.to_judge):
             self._note(book, ended)
 
     def _begin(

@@ -158,7 +158,7 @@ def test_the_journal_keeps_what_a_verdict_says(tmp_path: Path) -> None:
     )
     book = create(tmp_path, "nightly", "d", [], ROWS)
     run = Ended(cell="a", seed=1, at="now", seconds=1.0, exit_code=0, **told)
-    book.end(run)
+    book.note(run)
     book.close()
     again = load(book.folder)
     assert again is not None and again.ended == [run] and again.head.rare_turns == ROWS

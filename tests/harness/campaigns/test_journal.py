@@ -18,7 +18,7 @@ TASKS = (Task("a", 1), Task("b", 1), Task("c", 1))
 def begun(results: Path) -> Journal:
     book = journal.create(results, "nightly", "digest", TASKS)
     book.begin(TASKS[0])
-    book.end(ended("a"))
+    book.note(ended("a"))
     book.spend(10.0)
     book.begin(TASKS[1])
     return book
@@ -34,7 +34,7 @@ def test_a_killed_campaign_goes_on_where_it_was(tmp_path: Path) -> None:
     assert again is not None
     assert [task.cell for task in again.left()] == ["b", "c"]
     assert (again.interrupted, again.spent_s, again.ended) == ([TASKS[1]], 10.0, [ended("a")])
-    again.end(ended("b"))
+    again.note(ended("b"))
     again.close()
     last = journal.load(book.folder)
     assert last is not None
@@ -46,7 +46,7 @@ def test_what_was_recorded_is_judged_and_not_run_again(tmp_path: Path) -> None:
     book = begun(tmp_path)
     fields = {"at": "2026-11-21T03:00:00+00:00", "seconds": 2.5, "run": "nightly/b-1"}
     run = ToJudge(cell="b", seed=1, failure=Failure("ClusterError", "no node came up"), **fields)
-    book.keep(run)
+    book.note(run)
     assert [task.cell for task in book.to_run()] == ["c"]
     book.close()
     again = journal.load(book.folder)
@@ -56,7 +56,7 @@ def test_what_was_recorded_is_judged_and_not_run_again(tmp_path: Path) -> None:
         ["c"],
         ["b", "c"],
     )
-    again.end(ended("b"))
+    again.note(ended("b"))
     last = journal.load(book.folder)
     assert last is not None
     assert (again.to_judge, last.to_judge) == ([], [])
@@ -96,10 +96,10 @@ def test_a_full_disk_leaves_no_half_line(tmp_path: Path, monkeypatch: pytest.Mon
 
     with monkeypatch.context() as patched:
         patched.setattr(journal.os, "fsync", full)
-        book.end(ended("b"))
+        book.note(ended("b"))
     assert (book.folder / journal.RUNS).read_bytes() == before
     assert book.unwritten == 1
-    book.end(ended("c"))
+    book.note(ended("c"))
     book.close()
     again = journal.load(book.folder)
     assert again is not None
@@ -129,7 +129,7 @@ def test_a_line_that_cannot_be_read_is_skipped(tmp_path: Path, line: bytes) -> N
     book = begun(tmp_path)
     with (book.folder / journal.RUNS).open("ab") as file:
         file.write(line + b"\n")
-    book.end(ended("c"))
+    book.note(ended("c"))
     book.close()
     again = journal.load(book.folder)
     assert again is not None
@@ -154,7 +154,7 @@ def test_a_campaign_of_another_version_is_not_gone_on_with(tmp_path: Path, now: 
 def test_an_old_word_for_inconclusive_is_read(tmp_path: Path) -> None:
     """Runs of campaigns of older versions would be forgotten."""
     book = begun(tmp_path)
-    book.end(ended("b", outcome="inconclusive"))
+    book.note(ended("b", outcome="inconclusive"))
     book.close()
     file = book.folder / journal.RUNS
     file.write_bytes(file.read_bytes().replace(b'"inconclusive"', b'"not-evidence"'))
@@ -170,7 +170,7 @@ def test_the_time_of_a_killed_part_counts(tmp_path: Path, monkeypatch: pytest.Mo
     book = journal.create(tmp_path, "nightly", "digest", TASKS)
     for task in TASKS[:2]:
         book.begin(task)
-        book.end(ended(task.cell, at=journal.now()))
+        book.note(ended(task.cell, at=journal.now()))
     book.close()  # killed: nothing notes what it has spent
     for _ in range(2):
         again = journal.unfinished(tmp_path, "nightly", "digest")

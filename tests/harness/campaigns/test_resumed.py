@@ -147,6 +147,17 @@ def test_a_result_of_an_interrupted_run_counts_if_it_stands(
     assert summary.counts["anomaly"] == (outcome == "anomaly")
 
 
+def test_only_runs_without_a_result_are_interrupted(
+    campaign: Campaign, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The summary would name runs that were done later, and leave out those that the interruption has cut off."""
+    summary, _ = interrupted(campaign, tmp_path, monkeypatch)
+    (task,) = summary.to_json()["interrupted"]
+    assert task["cell"] == campaign.cells[0].name
+    summary, _ = done(campaign, tmp_path)
+    assert summary.to_json()["interrupted"] == []
+
+
 def test_a_recorded_run_is_kept_unless_it_was_interrupted(
     campaign: Campaign, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

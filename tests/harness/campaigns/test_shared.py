@@ -64,7 +64,7 @@ def campaign(results: Path, *ends: Ended) -> Journal:
     """A campaign that is over, as a machine keeps it, with the folders of its runs."""
     book = journal.create(results, "tiny", "digest", [Task(each.cell, each.seed) for each in ends])
     for each in ends:
-        book.end(each)
+        book.note(each)
         run = results / each.run
         run.mkdir(parents=True)
         for name in ("plan.json", "history.jsonl"):
