@@ -108,7 +108,7 @@ class Bisection:
 
     def _ends(self, good: str, bad: str) -> None:
         """Judge both ends: the search needs a bad commit that shows the anomaly, and a good one that does not."""
-        at_bad = self._judge(self._hash(bad), stops=False)
+        at_bad = self._judge(hash_of(self.repository, bad), stops=False)
         self.tell(f"bad  {_line(at_bad)}")
         if at_bad.answer != "shows":
             attempt = (
@@ -117,7 +117,7 @@ class Bisection:
             raise ClusterError(
                 f"--bad {bad} does not show the anomaly {self.fingerprint}: {_line(at_bad)}; try: {attempt}"
             )
-        at_good = self._judge(self._hash(good), is_good=True)
+        at_good = self._judge(hash_of(self.repository, good), is_good=True)
         self.tell(f"good {_line(at_good)}")
         if at_good.answer == "shows":
             raise WrongUse(
@@ -131,9 +131,6 @@ class Bisection:
         judged = self._judge(commit.hash)
         self.tell(f"{commit.short} ({place + 1} of {whole}) {_line(judged)}")
         return judged.answer
-
-    def _hash(self, name: str) -> str:
-        return commit_of(self.repository, name).hash
 
     def _judge(self, commit: str, *, is_good: bool = False, stops: bool = True) -> CommitRuns:
         """`stops`: at the first run that shows it. Commits with the same nodes have the same answer."""
@@ -260,8 +257,8 @@ def between(repository: Path, good: str, bad: str) -> list[Commit]:
     return commits
 
 
-def commit_of(repository: Path, name: str) -> Commit:
-    return next(_log(repository, "--max-count=1", name))
+def hash_of(repository: Path, name: str) -> str:
+    return next(_log(repository, "--max-count=1", name)).hash
 
 
 def _log(repository: Path, *words: str) -> Iterator[Commit]:

@@ -218,7 +218,7 @@ class Nightly:
             if cell.name in left and self._likely_s(cell.plan, covered[cell.name].seconds) > budget_s
         )
 
-    def _sum_up(self, book: Journal, others: Sequence[Journal], too_long: tuple[str, ...] = ()) -> Summary:
+    def _sum_up(self, book: Journal, others: Sequence[Journal], too_long: tuple[str, ...]) -> Summary:
         notes = []
         unpublished = self._publish_runs(book)
         if unpublished:

@@ -184,7 +184,8 @@ def _faults(rows: Sequence[JudgedRun]) -> list[dict[str, Any]]:
     kinds = []
     for cluster in _distinct(row.plan.cluster for row in rows):
         there = [row for row in rows if row.plan.cluster == cluster]
-        begun, effective = _sum(row.begun for row in there), _sum(row.in_effect for row in there)
+        begun: Counter[str] = sum((row.begun for row in there), Counter())
+        effective: Counter[str] = sum((row.in_effect for row in there), Counter())
         for name in sorted(begun, key=_place):
             runs = sum(row.in_effect[name] > 0 for row in there)
             kinds.append(
@@ -217,13 +218,6 @@ def _states(campaign: Campaign, rows: Sequence[JudgedRun]) -> dict[str, Any]:
 def _place(fault: str) -> tuple[int, str]:
     names = list(FAULTS)
     return (names.index(fault) if fault in FAULTS else len(names), fault)
-
-
-def _sum(counts: Iterable[Counter[str]]) -> Counter[str]:
-    whole: Counter[str] = Counter()
-    for counter in counts:
-        whole.update(counter)
-    return whole
 
 
 def _verdicts(rows: Sequence[JudgedRun]) -> dict[str, Any]:

@@ -218,11 +218,8 @@ def _environment() -> dict[str, str]:
 
 
 def _written(asked: Asked, book: Journal, rows: Sequence[JudgedRun], certificate: Certificate) -> Made:
-    files: dict[str, Path | bytes] = {
-        CERTIFICATE: certificate.encode(),
-        PAGE: page.html(certificate).encode(),
-        f"{certificate.name}.toml": asked.plan_file,
-    }
+    shown_apart = {CERTIFICATE: certificate.encode(), PAGE: page.html(certificate).encode()}
+    files: dict[str, Path | bytes] = {**shown_apart, f"{certificate.name}.toml": asked.plan_file}
     folders: list[str] = []
     for row in rows:
         run_files, empty = content_of(asked.results / row.run, f"{RUNS}/{row.run}/")
@@ -232,9 +229,7 @@ def _written(asked: Asked, book: Journal, rows: Sequence[JudgedRun], certificate
     out = asked.out or book.folder / BUNDLE
     sign = None if asked.key is None else asked.key.sign
     bundle.write(out, Content("certificate", files, tuple(folders)), sign)
-    for name in (CERTIFICATE, PAGE):
-        data = files[name]
-        assert isinstance(data, bytes)
+    for name, data in shown_apart.items():
         book.write(name, data)
     return Made(book.folder, (), certificate, out)
 

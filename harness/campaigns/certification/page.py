@@ -6,7 +6,7 @@ Long lists are cut, and say so; certificate.json beside the page has all of them
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
@@ -14,7 +14,7 @@ import msgspec
 
 from harness.campaigns.bars import RELEASE
 from harness.campaigns.certification.document import CERTIFICATE, Certificate
-from harness.campaigns.certification.sensitivity import Bug, Measured
+from harness.campaigns.certification.sensitivity import Measured
 from harness.pages.tables_page import Cell, Page, Section, many
 from harness.pages.tables_page import html as page_html
 
@@ -198,10 +198,13 @@ def _sensitivity(measured: Measured, reached: Collection[str]) -> Section:
         rows.append(("found", _list([f"{bug.name} ({bug.runs})" for bug in bugs_found])))
     if missed := measured.named("missed"):
         rows.append(("missed", _list([bug.name for bug in missed])))
-    reasons = list(_by_reason(measured.named("not measured")))
+    by_reason: dict[str, list[str]] = {}
+    for bug in measured.named("not measured"):
+        by_reason.setdefault(bug.why, []).append(bug.name)
+    reasons = list(by_reason.items())
     for why, bugs in reasons[:ROWS]:
-        rows.append(("not measured", f"{_list([bug.name for bug in bugs])}: {_cut(why)}"))
-    if others := [bug.name for _, bugs in reasons[ROWS:] for bug in bugs]:
+        rows.append(("not measured", f"{_list(bugs)}: {_cut(why)}"))
+    if others := [name for _, bugs in reasons[ROWS:] for name in bugs]:
         rows.append(("not measured", f"for other reasons: {_list(others)}"))
     clean = measured.clean
     rows.append(("without a bug", clean.sentence))
@@ -215,13 +218,6 @@ def _sensitivity(measured: Measured, reached: Collection[str]) -> Section:
         "covered there alone are of the runs without a bug.",
         rows,
     )
-
-
-def _by_reason(bugs: Sequence[Bug]) -> Iterator[tuple[str, list[Bug]]]:
-    reasons: dict[str, list[Bug]] = {}
-    for bug in bugs:
-        reasons.setdefault(bug.why, []).append(bug)
-    yield from reasons.items()
 
 
 def _left_out(not_tested: Mapping[str, Sequence[str]]) -> Section:

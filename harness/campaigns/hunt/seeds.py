@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TypeVar
 
@@ -34,7 +34,7 @@ R = TypeVar("R")
 AHEAD_PER_JOB = 4
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Tried:
     """One seed and its outcome: that of its verdict, or "broken" if the harness itself broke.
 
@@ -45,14 +45,14 @@ class Tried:
     outcome: str
     exit_code: int
     sentence: str
-    violated: tuple[str, ...]
-    ok: int
-    kinds_in_effect: int
-    rollbacks: int
+    violated: tuple[str, ...] = ()
+    ok: int = 0
+    kinds_in_effect: int = 0
+    rollbacks: int = 0
     configuration: str
     workload: str
-    sometimes: dict[str, int]
-    cuts: int
+    sometimes: dict[str, int] = field(default_factory=dict)
+    cuts: int = 0
     """How many consistent cuts were judged."""
     again: str
     """The line that repeats this seed."""
@@ -110,14 +110,8 @@ def try_once(plan: Plan, has_drawn_faults: bool = False) -> Tried:
             outcome="broken",
             exit_code=BROKEN,
             sentence=f"{broke(error)}; {TRACEBACK_NOTE}{keep_traceback(error)}",
-            violated=(),
-            ok=0,
-            kinds_in_effect=0,
-            rollbacks=0,
             configuration=plan.expectations.configuration,
             workload=plan.workload,
-            sometimes={},
-            cuts=0,
             again=repeat_line(plan, None),
         )
 
