@@ -204,7 +204,6 @@ def _graph(columns: Columns, kernels: Any, graph_kernels: Any, lists: _Lists) ->
     c = columns
     source, target, kind, cause, effect, whole = kernels.dependencies(
         *(
-            c.first,
             c.f,
             c.key,
             lists.owner,

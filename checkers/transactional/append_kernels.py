@@ -18,6 +18,7 @@ from checkers.transactional.columns import (
     FAIL,
     INFO,
     OK,
+    PREDICATE_READ,
     READ,
     WRITE,
     Int8s,
@@ -566,7 +567,6 @@ def replay(
 
 @kernel
 def dependencies(
-    first: Int64s,
     f: Int8s,
     key: Int32s,
     owner: Int32s,
@@ -598,53 +598,49 @@ def dependencies(
                 nearest = index
     # Appends that were never read come after all that was read: lists of them by key.
     unread = numpy.full(keys, NONE, int32)
+    unread_count = numpy.zeros(keys, int64)
     next_unread = numpy.full(len(f), NONE, int32)
     for micro in range(len(f)):
         if f[micro] == WRITE and version[micro] == NONE and committed[owner[micro]] == 1:
             next_unread[micro] = unread[key[micro]]
             unread[key[micro]] = micro
-    size, whole = 0, True
-    room = 1 << 16
+            unread_count[key[micro]] += 1
+    size = 0
+    for micro in range(len(f)):
+        if version[micro] != NONE and committed[owner[micro]] == 1:
+            size += 1 + (1 if after[version[micro]] != NONE else unread_count[key[micro]])
+    whole = size <= edges_max
+    room = min(size, edges_max)
     edges = numpy.empty((4, room), int32)
     kinds = numpy.empty(room, int8)
-    for txn in range(len(committed)):
-        if committed[txn] == 0:
+    size = 0
+    for micro in range(len(f)):
+        touched, txn = version[micro], owner[micro]
+        if touched == NONE or committed[txn] == 0:
             continue
-        for micro in range(first[txn], first[txn + 1]):
-            touched = version[micro]
-            if touched == NONE:
-                continue
-            on = key[micro]
-            write = f[micro] == WRITE
-            if not write and before[touched] != NONE and owner[maker[before[touched]]] != txn:
-                source = maker[before[touched]]
+        write = f[micro] == WRITE
+        source = NONE if write or before[touched] == NONE else maker[before[touched]]
+        if source != NONE and owner[source] != txn and size < room:
+            edges[0, size], edges[1, size], edges[2, size], edges[3, size] = (
+                owner[source],
+                txn,
+                source,
+                micro,
+            )
+            kinds[size] = 1
+            size += 1
+        kind = 0 if write else (3 if f[micro] == PREDICATE_READ else 2)
+        many = after[touched] == NONE
+        target = unread[key[micro]] if many else maker[after[touched]]
+        while target != NONE and size < room:
+            if owner[target] != txn:
                 edges[0, size], edges[1, size], edges[2, size], edges[3, size] = (
-                    owner[source],
                     txn,
-                    source,
+                    owner[target],
                     micro,
+                    target,
                 )
-                kinds[size] = 1
+                kinds[size] = kind
                 size += 1
-            kind = 0 if write else (3 if f[micro] == 2 else 2)
-            target = maker[after[touched]] if after[touched] != NONE else unread[on]
-            many = after[touched] == NONE
-            while target != NONE:
-                if size + 2 >= room:
-                    if room >= edges_max:
-                        whole = False
-                        break
-                    grown = numpy.empty((4, 2 * room), int32)
-                    grown[:, :size] = edges[:, :size]
-                    edges = grown
-                    grown_kinds = numpy.empty(2 * room, int8)
-                    grown_kinds[:size] = kinds[:size]
-                    kinds = grown_kinds
-                    room *= 2
-                if owner[target] != txn:
-                    edges[0, size], edges[1, size] = txn, owner[target]
-                    edges[2, size], edges[3, size] = micro, target
-                    kinds[size] = kind
-                    size += 1
-                target = next_unread[target] if many else NONE
+            target = next_unread[target] if many else NONE
     return edges[0, :size], edges[1, :size], kinds[:size], edges[2, :size], edges[3, :size], whole

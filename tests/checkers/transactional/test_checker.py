@@ -14,8 +14,8 @@ from checkers.history.errors import ModelError
 from checkers.limits import Limits, interrupt, within
 from checkers.proofs import verify_isolation
 from checkers.proofs.meaning import Terms
-from checkers.transactional import checker, execution, polygraph
-from checkers.transactional.columns import Columns, columns_of
+from checkers.transactional import append_kernels, checker, execution, polygraph
+from checkers.transactional.columns import READ, WRITE, Columns, columns_of
 from checkers.transactional.graph import Constraints
 from checkers.transactional.proving import Prover
 from checkers.transactional.search import Search
@@ -285,3 +285,25 @@ def test_columns_that_do_not_fit_are_refused(changed: dict[str, Any], expected: 
     assert transactional.check_columns(_columns()).result == "valid"
     with pytest.raises(ValueError, match=expected):
         _columns(**changed)
+
+
+@pytest.mark.parametrize(("count", "room"), [(70_000, 1 << 28), (3, 2)])
+def test_dependencies_that_only_reads_have_find_room(count: int, room: int) -> None:
+    """If this fails, compiled code writes beyond an array: of a list that nobody appends to again, a read has no
+    dependency behind it.
+    """
+    keys = numpy.arange(count, dtype=numpy.int32)
+    appends = numpy.stack([numpy.full(count, -1, numpy.int32), keys], axis=1).ravel()
+    source, target, kind, cause, effect, whole = append_kernels.dependencies(
+        f=numpy.repeat(numpy.array([WRITE, READ], numpy.int8), count),
+        key=numpy.tile(keys, 2),
+        owner=numpy.repeat(numpy.array([0, 1], numpy.int32), count),
+        version=numpy.tile(2 * keys + 1, 2),
+        base=numpy.arange(0, 2 * count + 1, 2),
+        maker=appends,
+        committed=numpy.ones(2, numpy.int8),
+        edges_max=room,
+    )
+    assert whole == (count <= room)
+    found = zip(source, target, kind, cause, effect, strict=True)
+    assert list(found) == [(0, 1, 1, one, count + one) for one in range(min(count, room))]
