@@ -206,7 +206,9 @@ def ranked(columns: Columns, transaction_order: Mapping[int, float]) -> Columns:
             raise ModelError(
                 expected="a number once in the transaction order", came=f"{place} twice", index=event
             )
-        rank[number[event]] = place
+    # Places in the order: numbers such as nanoseconds are too large for a double to tell them apart.
+    for place, known in enumerate(sorted(holders)):
+        rank[holders[known]] = place
     return replace(columns, rank=rank)
 
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
 from checkers.history import HistoryError
 from checkers.history.foreign import given
 from harness.errors import WrongUse
+
+INDEX = re.compile("[0-9]{1,18}")
 
 
 def read_order(path: Path) -> Mapping[int, float]:
@@ -26,8 +29,8 @@ def read_order(path: Path) -> Mapping[int, float]:
         raise WrongUse(f"{wanted}, got {str(value)[:60]!r} in {path}")
     order: dict[int, float] = {}
     for event, place in value.items():
-        is_number = isinstance(place, int | float) and not isinstance(place, bool) and math.isfinite(place)
-        if not str(event).isascii() or not str(event).isdigit() or not is_number:
-            raise WrongUse(f"{wanted}, got {event}: {place!r} in {path}")
+        is_number = type(place) is int or (isinstance(place, float) and math.isfinite(place))
+        if not INDEX.fullmatch(str(event)) or not is_number:
+            raise WrongUse(f"{wanted}, got {str(event)[:60]}: {place!r} in {path}")
         order[int(str(event))] = place
     return order

@@ -105,6 +105,20 @@ def test_a_proof_without_the_order_of_keys_is_refused() -> None:
     assert not verify_isolation.check(read, verdict, Terms(model="serializable", key_order=2)).holds
 
 
+@pytest.mark.parametrize("begins", [1, 1_700_000_000_000_000_000, 10**400])
+def test_an_order_in_nanoseconds_is_exact(begins: int) -> None:
+    """If this fails, numbers that are one double stand for transactions in the order of their invocations."""
+    found = history(ok(1, "rx1 wx2", 0, 3), ok(2, "wx1", 1, 2))
+    for order, result in (((begins + 1, begins), "valid"), ((begins, begins + 1), "invalid")):
+        verdict = transactional.check(
+            found,
+            workload="rw-register",
+            model="serializable",
+            transaction_order=dict(zip((0, 1), order, strict=True)),
+        )
+        assert verdict.result == result
+
+
 @pytest.mark.parametrize("order", [{77: 1}, {0: 1, 2: 1}])
 def test_a_wrong_transaction_order_is_refused(order: dict[int, float]) -> None:
     """If this fails, an order of other transactions is silently ignored."""
