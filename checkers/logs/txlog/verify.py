@@ -51,7 +51,7 @@ def check(masters: Sequence[str], records: Records, verdict: Mapping[str, Any]) 
             )
             show(masters, records, proof)
             accepted += 1
-    except (LookupError, TypeError, ValueError) as error:
+    except (AttributeError, LookupError, TypeError, ValueError) as error:
         raise RefusedError(f"the proof cannot be read: {error}") from error
     return accepted
 
@@ -264,17 +264,23 @@ def _poster(masters: Sequence[str], records: Records, proof: Proof) -> None:
 # ---- execution
 
 
-def _executions(records: Records, master: str, place: int) -> int:
-    """The executed index before a record."""
-    index = 0
+def _executions(records: Records, master: str, place: int) -> tuple[int, int | None]:
+    """The executed index before a record, and how many of these entries a recovery has kept; None: all.
+
+    It holds until a restore, or until an execution that comes without one.
+    """
+    index, kept = 0, None
     for record in records[master][: place - 1]:
-        index = record[1] if record[0] in ("executed", "restored") else index
-    return index
+        if record[0] in ("executed", "restored"):
+            index, kept = record[1], None
+        elif record[0] == "recovered" and record[2] < (index if kept is None else kept):
+            kept = record[2]
+    return index, kept
 
 
 def _out_of_turn(masters: Sequence[str], records: Records, proof: Proof) -> None:
     master, place, record = _record(records, proof, 0, "executed")
-    _need(record[1] != _executions(records, master, place) + 1, "it is its turn")
+    _need(record[1] != _executions(records, master, place)[0] + 1, "it is its turn")
 
 
 def _another(masters: Sequence[str], records: Records, proof: Proof) -> None:
@@ -285,23 +291,13 @@ def _another(masters: Sequence[str], records: Records, proof: Proof) -> None:
 
 def _entry_removed(masters: Sequence[str], records: Records, proof: Proof) -> None:
     master, place, record = _record(records, proof, 0, "added", "caught-up")
-    kept = _executions(records, master, place)
-    for earlier in records[master][: place - 1]:
-        if earlier[0] == "recovered":
-            kept = min(kept, earlier[2])
-        elif earlier[0] == "restored":
-            kept = _executions(records, master, place)
-    _need(record[1] < kept, "it was not executed")
+    index, kept = _executions(records, master, place)
+    _need(record[1] < (index if kept is None else kept), "it was not executed")
 
 
 def _without_restore(masters: Sequence[str], records: Records, proof: Proof) -> None:
     master, place, _ = _record(records, proof, 0, "executed")
-    before = records[master][: place - 1]
-    last = max(at for at, earlier in enumerate(before) if earlier[0] == "recovered")
-    restores = [at for at, earlier in enumerate(before) if earlier[0] == "restored"]
-    commons = [earlier[2] for earlier in before[max(restores, default=-1) + 1 :] if earlier[0] == "recovered"]
-    _need(last > max(restores, default=-1), "it was restored")
-    _need(min(commons) < _executions(records, master, place), "nothing was taken away")
+    _need(_executions(records, master, place)[1] is not None, "nothing was taken away, or it was restored")
 
 
 def _backup_of(record: Sequence[Any]) -> Any:
@@ -310,12 +306,13 @@ def _backup_of(record: Sequence[Any]) -> Any:
 
 def _restored_another(masters: Sequence[str], records: Records, proof: Proof) -> None:
     master, place, record = _record(records, proof, 0, "restored")
-    backups = [_backup_of(earlier) for earlier in records[master][: place - 1]]
-    last = next((earlier for earlier in reversed(backups) if earlier is not None), None)
-    before = records[master][: place - 1]
-    at = max((at for at, earlier in enumerate(backups) if earlier is not None), default=-1)
-    is_over = any(earlier[0] == "restored" for earlier in before[at + 1 :])
-    _need(last is None or [*last[:2]] != [*record[1:3]] or is_over, "it is its backup")
+    backup = None
+    for at, earlier in enumerate(records[master][: place - 1], 1):
+        backup = _backup_of(earlier) or backup
+        is_restored = earlier[0] == "restored" and not _in_split(records, master, at)
+        if is_restored or (earlier[0] == "recovered" and _executions(records, master, at + 1)[1] is None):
+            backup = None
+    _need(backup is None or [*backup[:2]] != [*record[1:3]], "it is its backup")
 
 
 def _backup_differs(masters: Sequence[str], records: Records, proof: Proof) -> None:
@@ -332,8 +329,8 @@ def _backup_differs(masters: Sequence[str], records: Records, proof: Proof) -> N
 
 def _too_much(masters: Sequence[str], records: Records, proof: Proof) -> None:
     master, place, record = _record(records, proof, 0, "restored")
-    commons = [earlier[2] for earlier in records[master][: place - 1] if earlier[0] == "recovered"]
-    _need(any(common < record[1] for common in commons), "a recovery kept so many entries")
+    _, kept = _executions(records, master, place)
+    _need(kept is not None and kept < record[1], "a recovery kept so many entries")
 
 
 def _restores(masters: Sequence[str], records: Records, proof: Proof) -> None:
@@ -454,7 +451,7 @@ def _in_split(records: Records, master: str, place: int) -> bool:
     for record in records[master][: place - 1]:
         match record[0]:
             case "split":
-                missing = True
+                missing = bool(record[1])
             case "rejoined":
                 missing = False
             case "recovering":
@@ -585,7 +582,7 @@ def _transactions(masters: Sequence[str], records: Records, proof: Proof) -> Non
 def _all_in_turn(masters: Sequence[str], records: Records, proof: Proof) -> None:
     for master, index in proof["executed"].items():
         _need(
-            _executions(records, master, len(records[master]) + 1) == index,
+            _executions(records, master, len(records[master]) + 1)[0] == index,
             f"{master} has not executed so many",
         )
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from checkers.logs.txlog import verify
 from tests.checkers.logs.txlog.scripts import (
     Records,
     added,
@@ -142,6 +143,62 @@ def test_wrong_restores() -> None:
     assert "restored-too-much" in rules(restored(common=0), APART, **CAN)
     assert "executed-without-restore" in rules(restored(2, does=False), APART, **CAN)
     assert "executed-out-of-turn" in rules(one(*restored()["n1"][4:-2], executed(3, "n1-2")), APART, **CAN)
+
+
+SPLIT = ["split", ["n2"], [1, b"1 n1-1", []]]
+BACK = ["restored", 1, b"1 n1-1"]
+
+
+def recovered(epoch: int, common: int, *refs: list[Any]) -> list[Any]:
+    return ["recovered", epoch, common, "n2", {"n1": 1, "n2": 1}, [*refs], [], 2, {}]
+
+
+KEPT_ALL: Records = [FIRST, SPLIT, ["recovering", 0, None], recovered(1, 1, B)]
+"""A recovery that takes away nothing that was executed: no restore follows, and the backup is void."""
+
+
+@pytest.mark.parametrize(
+    ("rule", "records"),
+    [
+        ("executed-entry-removed", [*KEPT_ALL, SECOND, caught_up(1, "n2", C)]),
+        ("restored-another", [*KEPT_ALL, BACK]),
+    ],
+)
+def test_a_recovery_that_takes_nothing_away_needs_no_restore(rule: str, records: Records) -> None:
+    """If this fails, the verifier refuses the proof of a violation."""
+    assert rules(one(*records), APART, **CAN) == {rule}
+
+
+TAKEN: Records = [FIRST, SPLIT, SECOND, ["recovering", 0, None], recovered(1, 1, C, B)]
+
+
+@pytest.mark.parametrize(
+    ("rule", "records"),
+    [
+        ("executed-without-restore", [*KEPT_ALL, SECOND, executed(3, "n1-3")]),
+        (
+            "restored-too-much",
+            [
+                *(*TAKEN, BACK, executed(2, "n2-1"), executed(3, "n1-2")),
+                *(["recovering", 1, [2, b"2 n2-1", []]], recovered(2, 2, B), ["restored", 2, b"2 n2-1"]),
+            ],
+        ),
+        (
+            "restored-another",
+            [
+                *(*TAKEN, ["split", ["n2"], None], BACK, executed(2, "n2-1")),
+                *(["recovering", 1, None], recovered(2, 1, C, B), BACK),
+            ],
+        ),
+    ],
+)
+def test_a_proof_that_forgets_what_a_recovery_kept_is_refused(rule: str, records: Records) -> None:
+    """If this fails, the verifier accepts a violation that the last record does not show."""
+    logs = one(*records)
+    assert rule not in rules(logs, APART, **CAN)
+    proof = {"rule": rule, "records": [("n1", len(logs["n1"]))]}
+    with pytest.raises(verify.RefusedError):
+        verify.check(("n1",), logs, {"result": "invalid", "details": {"proofs": [proof]}})
 
 
 def test_an_answer_that_a_restore_takes_back_is_the_price_of_a_split() -> None:
