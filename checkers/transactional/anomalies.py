@@ -67,6 +67,7 @@ With strong-session-… or strong-…, a transaction comes after (reads after th
 began, in its session or anywhere. But for read-committed and cursor-stability it sees them: it reads no version older
 than theirs (the axiom SESSION of Cerone, Bernardi & Gotsman, 2015). A predicate read is a read like any other to every
 base but repeatable-read; to read-atomic, update-atomic, monotonic-atomic-view and cursor-stability it is never too old.
+But an `internal` or a `lost-update` may be one of such a read.
 `tests/checkers/transactional/definitions.py` has the same in code that tries all executions.
 """
 

@@ -331,7 +331,8 @@ def _explain(
     base, order = anomalies.MODELS[model]
     explanation = Explanation(prover.columns, prover.workload)
     keyed, suffix = prover.keyed(base, order), anomalies.ORDERS[order]
-    if keyed is not prover.known:
+    # What is found of keys would rule out repeatable-read, which may not promise it (see `Prover.keyed`).
+    if keyed is not prover.known and prover.keyed("repeatable-read", order) is keyed:
         for problem in keyed.problems:
             if problem.rule == anomalies.OF_KEYS:
                 named = replace(problem, rule=problem.rule + suffix)

@@ -129,6 +129,16 @@ def test_a_model_with_an_order_promises_as_much_of_each_key() -> None:
     assert judged(history(*back), "rw-register", "serializable").result == "valid"
 
 
+@pytest.mark.parametrize("model", ["strict-serializable", "strong-session-serializable"])
+def test_what_keys_promise_of_reads_by_predicate_rules_out_no_repeatable_read(model: str) -> None:
+    """If this fails, a store that promises repeatable read alone is said to break it."""
+    stale = (ok(1, "wx1", 0, 1), ok(1, "wx2", 2, 3), register(1, "px1", 4, 5))
+    details = invalid(*stale, model=model, workload="rw-register").details
+    repeatable = model.replace("strict", "strong").replace("serializable", "repeatable-read")
+    assert repeatable not in details["ruled_out"]
+    assert transactional.check(history(*stale), workload="rw-register", model=repeatable).result == "valid"
+
+
 @pytest.mark.parametrize("promise", ["linearizable_keys", "sequential_keys"])
 def test_null_after_a_write_is_no_order_of_a_key(promise: str) -> None:
     """If this fails, the checker breaks where a promise of single keys puts null after a write."""
