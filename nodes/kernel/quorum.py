@@ -68,7 +68,7 @@ def _checked(quorum: object, default: str, *, knows_writes: bool) -> int | str:
         return quorum or default
     if isinstance(quorum, bool) or not isinstance(quorum, int | float):
         raise BadQuorum("should be one of types string, number")
-    if not math.isfinite(quorum):
+    if isinstance(quorum, float) and not math.isfinite(quorum):
         raise BadQuorum("should be a finite number")
     if not 1 <= int(quorum) <= NODES_MAX:
         raise BadQuorum("the value must be greater than zero and less than maximal number of replicas")

@@ -49,6 +49,7 @@ def test_formulas_are_lua_arithmetic(formula: str, nodes: int, quorum: int) -> N
         ("9 ^ 9 ^ 9", "the formula is evaluated to the quorum -1 for replica number 1, which is out of range [1;31]"),
         (0, "the value must be greater than zero and less than maximal number of replicas"),
         (32, "the value must be greater than zero and less than maximal number of replicas"),
+        (10**400, "the value must be greater than zero and less than maximal number of replicas"),
         (-1, "the value must be greater than zero and less than maximal number of replicas"),
         (None, "should be one of types string, number"),
         (True, "should be one of types string, number"),
