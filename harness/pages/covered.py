@@ -33,7 +33,9 @@ class Covered:
     reads: tuple[tuple[str, str, str, int], ...]
     """(node, role, read mode, answered reads)."""
     faults: tuple[tuple[str, int, int, int], ...]
-    """(kind of fault, injected, took effect, operations that ended ok while one of the kind was in effect)."""
+    """(kind of fault, injected, took effect, operations that ended ok while one of the kind surely was in effect).
+
+    The last number goes by the intervals of `ok_under_fault` of the evidence, so of one fault both are the same."""
     turns: tuple[tuple[str, int], ...]
     """(rare turn, how often); `turns_never` are those of its system that did not come about."""
     turns_never: tuple[str, ...]
@@ -80,8 +82,8 @@ def _faults(material: Material, bands: Sequence[FaultBand]) -> list[tuple[str, i
 
 
 def _within(ends_ns: NDArray[numpy.int64], bands: Sequence[FaultBand]) -> int:
-    """How many of these sorted times lie within a band that took effect, each counted once."""
-    spans = united((band.start_ns, band.end_ns) for band in bands if band.took_effect)
+    """How many of these sorted times lie in an interval in which one surely was in effect, each counted once."""
+    spans = united(band.sure for band in bands if band.sure)
     starts, ends = (numpy.array([span[side] for span in spans], dtype=numpy.int64) for side in (0, 1))
     before, until = numpy.searchsorted(ends_ns, starts), numpy.searchsorted(ends_ns, ends, side="right")
     return int((until - before).sum())

@@ -125,7 +125,8 @@ def _cuts(cuts: Json) -> list[Fact]:
     asked, judged = as_whole(cuts.get("asked")), as_whole(cuts.get("judged"))
     if asked is None or judged is None:
         return []
-    return [Fact("consistent cuts judged", f"{judged:,} of {asked:,}", "the others did not come about")]
+    rest = "the others did not come about" if judged < asked else ""
+    return [Fact("consistent cuts judged", f"{judged:,} of {asked:,}", rest)]
 
 
 def _duration(material: Material) -> tuple[str, str]:

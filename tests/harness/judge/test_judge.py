@@ -24,7 +24,7 @@ from harness.cli.verbs.run import command
 from harness.faults.fault import Fault
 from harness.judge import EXIT_CODES, Case, judge, repeat_line
 from harness.judge.outcome import without_opportunity
-from harness.judge.words import _NAMED, idle_fields
+from harness.judge.words import _NAMED, idle_fields, sentence
 from harness.plan.plan import Drawn, Plan, to_json
 from harness.plan.promise import Promise
 from harness.systems import SYSTEMS
@@ -547,6 +547,19 @@ def test_a_check_that_judged_nothing_is_named(monkeypatch: pytest.MonkeyPatch) -
     verdict = judged(good())
     assert outcome(verdict) == ("unknown", 2)
     assert verdict["sentence"] == "Not decided: crash: there was nothing."
+
+
+@pytest.mark.parametrize(
+    ("in_effect", "words"), [(1, "1 fault that took effect"), (2, "2 faults that took effect")]
+)
+def test_a_valid_run_counts_its_faults(in_effect: int, words: str) -> None:
+    """If it failed, the first sentence of a short run would read "during 1 faults"."""
+    evidence = {
+        "ok": 9,
+        "ok_under_fault": 4,
+        "faults": [{"took_effect": True}] * in_effect + [{"took_effect": False}],
+    }
+    assert sentence("valid", (), evidence).endswith(f"4 of them during {words}.")
 
 
 def test_a_check_without_any_opportunity_is_not_exercised(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -110,6 +110,18 @@ def test_the_page_begins_with_the_cause_and_quotes_its_promise(tmp_path: Path) -
     assert page.index('<section id="witness">') < page.index('<dl class="facts">')
 
 
+@pytest.mark.parametrize(("judged", "has_others"), [(4, True), (6, False)])
+def test_cuts_that_were_all_judged_leave_no_others(tmp_path: Path, judged: int, has_others: bool) -> None:
+    """If it failed, "6 of 6" would stand beside others that do not exist."""
+    folder = build(tmp_path / "run", "valid")
+    verdict = json.loads((folder / "verdict.json").read_text())
+    verdict["evidence"]["cuts"] = {"asked": 6, "judged": judged}
+    (folder / "verdict.json").write_text(json.dumps(verdict))
+    page = html(folder)
+    assert f"{judged} of 6" in page
+    assert ("the others did not come about" in page) is has_others
+
+
 def test_links_to_events_have_targets_once(tmp_path: Path) -> None:
     """If it failed, a link would lead nowhere, or the page would have an id twice."""
     page = html(build(tmp_path / "run", "anomaly"))

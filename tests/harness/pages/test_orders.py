@@ -57,6 +57,16 @@ def test_a_stale_read_has_its_order_and_its_possible_value(tmp_path: Path) -> No
     assert 'data-order="0"' in page.html(folder)
 
 
+def test_an_order_of_one_operation_is_said_in_the_singular(tmp_path: Path) -> None:
+    """If it failed, a page would say "all 1 operations"."""
+    shown = page.html(write_run(tmp_path / "run", [(0, "write", 1, "ok", 0, 1), (1, "read", 7, "ok", 2, 3)]))
+    assert (
+        "Order 1: 0 of 1 operation</b>" in shown
+        and "No order has it" in shown
+        and "1 operations" not in shown
+    )
+
+
 def test_writes_outside_of_the_witness_are_possible_values_too(tmp_path: Path) -> None:
     """If it failed, the page would say that a read had to return one value, where any of three was right."""
     late = [(3, "write", 3, "info", 0, 1), (4, "write", 4, "ok", 4, 9), (5, "write", 5, "ok", 20, 21)]
