@@ -42,13 +42,18 @@ def command(table: str | None, cluster: str | None) -> int:
 
 
 def _rows(table: str, cluster: str | None) -> Mapping[str, str]:
+    from checkers.cuts import report as cuts
+    from checkers.domain import written
+    from checkers.logs.txlog import report as txlog
     from checkers.logs.wal import NAME as AUDIT
     from checkers.models import ALIASES, MODELS
     from checkers.table import CHECKERS
     from harness.faults.table import FAULTS
+    from harness.judge.evidence import versions
     from harness.run.assemble import CLUSTERS
     from harness.systems import SYSTEMS
     from harness.systems.plans import planned
+    from harness.systems.twophase import restored
     from harness.workloads import WORKLOADS
 
     match table:
@@ -66,17 +71,24 @@ def _rows(table: str, cluster: str | None) -> Mapping[str, str]:
         case "faults":
             return {name: _fault(name, cluster) for name in FAULTS}
         case "checkers":
-            plan = planned()
-            promise = SYSTEMS[plan.system].promise(plan)
             of_workloads = {
                 check.name: check.summary
+                for letter in (
+                    "H",
+                    "F",
+                )  # F promises no equal nodes: then a lost write has a check of its own
                 for workload in WORKLOADS.values()
-                for check in workload.checks(promise, None)
+                for check in workload.checks(SYSTEMS["qsync"].promise(planned(configuration=letter)), None)
             }
             return {
                 **{name: _question(name, check) for name, check in CHECKERS.items()},
                 **of_workloads,
+                written.NAME: written.MODEL,
+                versions.NAME: "each node starts in the version that an upgrade brings",
                 AUDIT: "the nodes' own logs agree on what was confirmed, and with what clients were told",
+                **{f"cuts-{level}": promise for level, promise in cuts.PROMISES.items()},
+                restored.NAME: restored.RULE,
+                **{f"{txlog.PREFIX}{name}": promise for name, promise in txlog.CHECKS.items()},
             }
         case "starts":
             return {name: text for system in SYSTEMS.values() for name, text in system.starts.items()}

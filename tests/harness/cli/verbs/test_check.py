@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from harness.cli.verbs.list import TABLES
+from harness.judge import causes
 from harness.results import RunFolder
 from harness.run.assemble import parts_of
 from harness.run.execute import execute
@@ -212,6 +213,12 @@ def test_all_tables_are_listed(qsync: Qsync) -> None:
     """If it failed, `qsync list` would leave some of them out."""
     said = qsync("list").out
     assert all(f"{table}:\n" in said for table in TABLES)
+
+
+def test_every_check_of_a_verdict_is_listed(qsync: Qsync) -> None:
+    """If it failed, a report would name a check that `qsync list checkers` does not explain."""
+    listed = {line.split()[0] for line in qsync("list", "checkers").out.splitlines()[1:]}
+    assert {rank.check for rank in causes.TABLE} - listed == set()
 
 
 def test_promises_are_listed_by_system_and_configuration(qsync: Qsync) -> None:
