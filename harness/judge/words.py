@@ -54,7 +54,8 @@ def _sentence(
             return "Not decided: " + "; ".join(f"{v.checker}: {v.summary}" for v in undecided) + "."
         case "valid":
             in_effect = sum(1 for fault in evidence["faults"] if fault["took_effect"])
-            under = f"{evidence['ok_under_fault']:,} of them during {in_effect} fault{'s' if in_effect != 1 else ''} that took effect"
+            faults = f"{in_effect} fault{'s' if in_effect != 1 else ''} that took effect"
+            under = f"{evidence['ok_under_fault']:,} of them during {faults}"
             return (
                 f"All that clients saw was allowed: {evidence['ok']:,} operations succeeded, "
                 f"{under if evidence['faults'] else 'with no fault injected'}."
