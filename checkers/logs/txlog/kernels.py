@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy
 
-from checkers.compiled import bare_kernel, kernel
+from checkers.compiled import bare_kernel, inlined_kernel, kernel
 
 Array = Any  # numpy's
 
@@ -145,6 +145,16 @@ def places_by_key(ts: Array, ref_id: Array, first: Array, data: Array, by_key: A
 # ---- queues
 
 
+@inlined_kernel
+def comes_in(ref: int, ref_id: Array, place: Array, queue: Array) -> bool:
+    """Put a transaction into the incoming queue; False if it is there already, or synchronised."""
+    name = ref_id[ref]
+    if place[name] != 0 or queue[name] >= 0:
+        return False
+    queue[name] = ref
+    return True
+
+
 @bare_kernel
 def appended(
     rows: Any,
@@ -165,7 +175,7 @@ def appended(
             place[name] = 0
     length = min(index, length)
     begin = rows.first[row]
-    for at in range(begin, begin + count):
+    for at in range(begin, begin + count):  # an id that comes twice keeps its first place
         ref = rows.listed[at]
         name = ref_id[ref]
         synced[length] = ref
@@ -205,17 +215,13 @@ def replay(
     for row in range(begin, end):
         kind = rows.kind[row]
         if kind == MADE:
-            name = ref_id[rows.name[row]]
-            if place[name] == 0 and queue[name] < 0:
-                queue[name] = rows.name[row]
-                turn[name] = turns
+            if comes_in(rows.name[row], ref_id, place, queue):
+                turn[ref_id[rows.name[row]]] = turns
                 turns += 1
         elif kind == HEARD:
             for at in range(rows.first[row], rows.first[row + 1]):
-                name = ref_id[rows.listed[at]]
-                if place[name] == 0 and queue[name] < 0:
-                    queue[name] = rows.listed[at]
-                    turn[name] = turns
+                if comes_in(rows.listed[at], ref_id, place, queue):
+                    turn[ref_id[rows.listed[at]]] = turns
                     turns += 1
         elif kind == ADDED or kind == CAUGHT_UP:
             count = rows.first[row + 1] - rows.first[row]
@@ -291,23 +297,18 @@ def ordered(
     for row in range(begin, end):
         kind = rows.kind[row]
         if kind == MADE:
-            ref = rows.name[row]
-            name = ref_id[ref]
-            if place[name] == 0 and queue[name] < 0:
-                queue[name] = ref
-            size = push(heap, size, ref, order)
+            comes_in(rows.name[row], ref_id, place, queue)
+            size = push(heap, size, rows.name[row], order)
         elif kind == HEARD:
             for at in range(rows.first[row], rows.first[row + 1]):
-                ref = rows.listed[at]
-                name = ref_id[ref]
-                if place[name] == 0 and queue[name] < 0:
-                    queue[name] = ref
-                size = push(heap, size, ref, order)
+                comes_in(rows.listed[at], ref_id, place, queue)
+                size = push(heap, size, rows.listed[at], order)
         elif kind == ADDED or kind == CAUGHT_UP or kind == RECOVERED:
             index = rows.number[row]
             first = rows.first[row]
             count = rows.other[row] if kind == RECOVERED else rows.first[row + 1] - first
             low = min(low, index)
+            # What the record says is applied all the same: one breach does not hide those behind it.
             if index > length:
                 out = noted(out, breaches, NOT_BEHIND, row, length, 0, 0)
                 breaches += 1
@@ -317,7 +318,7 @@ def ordered(
             last, of_last = -1, row
             if 0 < index <= length:
                 last, of_last = synced[index - 1], of_entry[index - 1]
-            rest = 0
+            rest = 0  # how many ids the record has
             greatest = -1
             for at in range(first, first + count):
                 ref = rows.listed[at]
@@ -337,38 +338,40 @@ def ordered(
                     greatest = ref
                 last, of_last = ref, row
             if kind == ADDED:
+                # From the smallest on: this round must have added all that are smaller than its greatest.
                 late = order[synced[length - 1]] if missing > 0 and length > 0 else -1
                 while size > 0 and rest > 0:
                     ref = heap[0]
                     name = ref_id[ref]
                     waits = queue[name]
                     if waits < 0 or order[waits] != order[ref]:
-                        size = pop(heap, size, order)
+                        pass  # it is synchronised, or has another timestamp since a recovery
                     elif seen[name] == row + 1:
-                        size = pop(heap, size, order)
                         rest -= 1
                     elif order[ref] <= late:
-                        size = pop(heap, size, order)  # it comes back with the recovery
+                        pass  # it comes back with the recovery
                     elif missing > 0 and has[name] > row and missing_of[rows.name[missing - 1], origin[ref]]:
-                        size = pop(heap, size, order)  # it waits for its updates, and is not looked for again
+                        pass  # it waits for its updates, and is not looked for again
                     else:
                         if order[greatest] > order[ref]:
                             out = noted(out, breaches, SKIPPED, row, greatest, waits, 0)
                             breaches += 1
-                        break
+                        break  # all others are greater still
+                    size = pop(heap, size, order)
             has_split = 1 if kind != RECOVERED and (has_split or missing) else 0
             length = appended(rows, ref_id, row, count, length, synced, of_entry, place, queue)
             if kind == RECOVERED:
                 missing = 0
             left_out[length - count : length] = missing
             if kind == RECOVERED:
+                # Behind the entries a recovery lists what the incoming queue has from now on, with new timestamps.
                 queue[:] = -1
                 for at in range(first + count, rows.first[row + 1]):
                     queue[ref_id[rows.listed[at]]] = rows.listed[at]
                 size = heaped(queue, heap, order)
         elif kind == REJOINED:
             missing = 0
-            size = heaped(queue, heap, order)
+            size = heaped(queue, heap, order)  # what the split passed over counts again
         elif kind == SPLIT:
             missing = row + 1 if rows.other[row] > 0 else 0
     state[LENGTH], state[HEAP], state[MISSING], state[HAS_SPLIT] = length, size, missing, has_split
@@ -478,6 +481,8 @@ def counted(
         elif kind == ADDED:
             group = rows.name[row]
             bound = rows.other[row]
+            # What each master's counter was to this round: of an absent one what it posted last, of a poster what it
+            # posted for the round (which counts if a master is both), of the others nothing.
             value[:] = -1
             value[own] = counter
             for peer in range(peers):
@@ -604,6 +609,21 @@ def acquired(
 """Places in the state of `executed`: see `executed.py`. OWN: the first execution of this master; NEXT: the next one."""
 
 
+@inlined_kernel
+def longer_by(name: int, before: int, state: Array, child: Array, sibling: Array, last_id: Array) -> int:
+    """The sequence of transactions that has this one behind another sequence; a new one is put into the tree."""
+    sequence = child[before]
+    while sequence != 0 and last_id[sequence] != name:
+        sequence = sibling[sequence]
+    if sequence == 0:
+        sequence = state[SEQUENCES]
+        state[SEQUENCES] += 1
+        sibling[sequence] = child[before]
+        child[before] = sequence
+        last_id[sequence] = name
+    return int(sequence)
+
+
 @kernel
 def executed(
     rows: Any, ref_id: Array, begin: int, end: int, state: Array, synced: Array, chain: Array, hash_of: Array,
@@ -624,7 +644,7 @@ def executed(
             if kept < index:
                 out = noted(out, breaches, WITHOUT_RESTORE, row, index, kept, 0)
                 breaches += 1
-                kept, is_lost = NEVER, 1
+                kept, is_lost = NEVER, 1  # said once; its state is not compared any more
             if now != index + 1:
                 out = noted(out, breaches, OUT_OF_TURN, row, index, 0, 0)
                 breaches += 1
@@ -637,20 +657,11 @@ def executed(
             state[LIVE] += 1
             index = now
             if not is_lost:
-                before = chain[state[CHAIN] - 1]
-                sequence = child[before]
-                while sequence != 0 and last_id[sequence] != name:
-                    sequence = sibling[sequence]
-                if sequence == 0:
-                    sequence = state[SEQUENCES]
-                    state[SEQUENCES] += 1
-                    sibling[sequence] = child[before]
-                    child[before] = sequence
-                    last_id[sequence] = name
+                sequence = longer_by(name, chain[state[CHAIN] - 1], state, child, sibling, last_id)
                 chain[state[CHAIN]] = sequence
                 hash_of[state[CHAIN]] = number
                 state[CHAIN] += 1
-                if not has_other:
+                if not has_other:  # a state that differs once differs from then on
                     first = of_sequence[sequence]
                     if first < 0:
                         first = number
