@@ -39,7 +39,7 @@ from checkers.history.history import History
 from checkers.history.log_entries import JUDGED, MOVES, Entry, keys_of, polled_by, sent_by
 from checkers.history.operation import Operation
 from checkers.history.values import Value
-from checkers.verdict import Verdict, Witness
+from checkers.verdict import Verdict, Witness, often
 
 NAME = "offsets"
 MODEL = "what is sent to a log is polled, once, in one order"
@@ -82,7 +82,7 @@ def check(history: History) -> Verdict:
     details: dict[str, Any] = {"sent": len(sends.entries), "polled": len(polls), "logs": len(logs)}
     if allowed:
         did = "went back, or left something out, where clients subscribe"
-        details["findings"] = [f"{len(allowed)} times a client {did}: {allowed[0].summary}"]
+        details["findings"] = [f"{often(len(allowed))} a client {did}: {allowed[0].summary}"]
     valid = f"{len(polls)} polled entries of {len(logs)} logs are what was sent, in one order"
     return verdict(NAME, MODEL, witnesses, details, judged=len(polls), valid=valid)
 

@@ -42,7 +42,7 @@ from checkers.history.history import History, by_key
 from checkers.history.operation import Operation
 from checkers.history.value_kernels import NEVER
 from checkers.history.values import Value, identity, value_words
-from checkers.verdict import Verdict, Witness
+from checkers.verdict import Verdict, Witness, often
 
 NAME = "queues"
 GONE_MAX = 3
@@ -231,7 +231,7 @@ def _from_nowhere(key: str | None, queue: Queue) -> Iterator[Witness]:
         elif not puts:
             yield witness("never-enqueued", f"{name} came out, and was never put in", taken[:1], key=key)
         elif len(taken) > len(puts):
-            summary = f"{name} came out {_times(len(taken))}"
+            summary = f"{name} came out {often(len(taken))}"
             yield witness("duplicated", summary, [*puts, *taken], key=key)
         elif all(first.precedes(put) for put in puts):
             summary = f"{name} came out before it was put in"
@@ -306,8 +306,8 @@ def _lost(
     for value, each in {identity(each.put.value): each for each in alone}.items():
         taken = queue.dequeues.get(value, ())
         puts = [put for put in queue.enqueues[value] if put.type == "ok"]
-        counted = "" if len(puts) == 1 else f" {_times(len(puts))}"
-        came_out = f"came out {_times(len(taken))}" if taken else "never came out"
+        counted = "" if len(puts) == 1 else f" {often(len(puts))}"
+        came_out = f"came out {often(len(taken))}" if taken else "never came out"
         summary = (
             f"{shown(each.put.value)} was acknowledged{counted} and {came_out}, and {_words(each.proof)}"
         )
@@ -324,10 +324,6 @@ def _words(proof: _Proof) -> str:
     if len(proof.shows) == 1:
         return "the queue was seen empty"
     return f"{shown(proof.shows[0].value)}, which was put in later, came out"
-
-
-def _times(count: int) -> str:
-    return {1: "once", 2: "twice"}.get(count, f"{count} times")
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from checkers.logs.wal import early
+from checkers.verdict import often
 from harness.judge.causes import SETTLED
 from harness.pages.fault_bands import FaultBand
 from harness.pages.json_door import Json, as_list, as_mapping, as_mappings, as_text, as_texts, as_whole
@@ -214,10 +215,8 @@ def _stalls(material: Material) -> list[str]:
     ]
     if not stalls:
         return []
-    times = "once" if len(stalls) == 1 else f"{len(stalls):,} times"
-    return [
-        f"The harness itself stalled {times}, {max(stalls):,} ms at most: latencies near it are not the system's."
-    ]
+    longest = f"stalled {often(len(stalls))}, {max(stalls):,} ms at most"
+    return [f"The harness itself {longest}: latencies near it are not the system's."]
 
 
 def repeat_line(material: Material) -> tuple[str, str]:

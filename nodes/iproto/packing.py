@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from itertools import islice
+from math import isfinite
 from typing import TypeGuard
 
 from msgpack import OutOfData, Packer, Timestamp, Unpacker, unpackb  # type: ignore[import-untyped]  # it ships no types
@@ -89,7 +90,7 @@ def _unpacker(size: int) -> Unpacker:
 def in_json(value: object) -> object:
     """The value as JSON can have it: bytes as hex, an extension as type and bytes, keys that JSON lacks as text.
 
-    A value that is nested too deep for Python is the hex of its msgpack.
+    So are floats that are no numbers or infinite. A value that is nested too deep for Python is the hex of its msgpack.
     """
     try:
         return _in_json(value)
@@ -101,6 +102,8 @@ def _in_json(value: object) -> object:
     match value:
         case bytes():
             return value.hex()
+        case float() if not isfinite(value):
+            return str(value)
         case Timestamp():
             return [_TIMESTAMP, value.to_bytes().hex()]
         case list() | tuple():

@@ -66,7 +66,7 @@ def creation(schema: Schema, arguments: Tuple) -> list[object]:
             pass
         case _:
             raise Rejected(Code.ILLEGAL_PARAMS, "space name should be a string, options a map")
-    _must_know(options, _CREATED)
+    options = _known(options, _CREATED)
     if name in schema.lookup and options.get("if_not_exists"):
         return []
     if name in schema.lookup:
@@ -85,10 +85,10 @@ def statements(schema: Schema, space: Space, method: str, arguments: Tuple) -> l
     definition = space.definition
     match method, arguments:
         case "alter", [dict(options)]:
-            _must_know(options, _ALTERED)
+            altered = _known(options, _ALTERED)
             row = schema.by_id[SPACE].prepared_version(definition.id)[0]
             assert row is not None, definition
-            return [["replace", SPACE, _altered(row, options)]]
+            return [["replace", SPACE, _altered(row, altered)]]
         case "drop", []:
             dropped = [["delete", INDEX, [definition.id, row[1]]] for row in index_rows(definition)]
             return [*reversed(dropped), ["delete", SPACE, definition.id]]
@@ -99,16 +99,15 @@ def statements(schema: Schema, space: Space, method: str, arguments: Tuple) -> l
     raise Rejected(Code.ILLEGAL_PARAMS, f"space:{method} does not take {arguments!r:.100}")
 
 
-def _must_know(options: dict[str, Any], known: dict[str, str]) -> None:
-    """Raises Rejected for an unknown option or a wrong type. An option that is nil counts as absent."""
-    for option, value in list(options.items()):
+def _known(options: dict[str, Any], known: dict[str, str]) -> dict[str, Any]:
+    """The options but those that are nil, which count as absent. Raises Rejected for an unknown one or a wrong type."""
+    for option, value in options.items():
         if option not in known:
             raise Rejected(Code.ILLEGAL_PARAMS, f"unexpected option '{option}'")
-        if value is None:
-            del options[option]
-        elif not _is_of(known[option], value):
+        if value is not None and not _is_of(known[option], value):
             why = f"options parameter '{option}' should be of type {known[option]}"
             raise Rejected(Code.ILLEGAL_PARAMS, why)
+    return {option: value for option, value in options.items() if value is not None}
 
 
 def _is_of(name: str, value: object) -> bool:

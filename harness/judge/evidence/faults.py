@@ -15,6 +15,7 @@ from typing import Any, Final
 from checkers.history.faults import CUTS, FaultSpan
 from checkers.history.history import History
 from checkers.history.spans import NEVER, Spans, of_faults
+from checkers.verdict import often
 from harness.faults.fault import is_directed
 from harness.faults.node_options import Decisive
 from harness.faults.overlap import hinders_no_owner
@@ -126,7 +127,7 @@ def _skipped_in_words(faults: Sequence[FaultSpan], skipped: Sequence[Mapping[str
         most, times = Counter(skip["why"] for skip in skipped).most_common(1)[0]
         text = f"{absent.total()} of {absent.total() + begun.total()} faults of the schedule were skipped"
         nothing = f"; nothing happened of: {', '.join(never)}" if never else ""
-        yield f"{text} ({times} times because {most}){nothing}"
+        yield f"{text} ({often(times)} because {most}){nothing}"
 
 
 def _asks_for_faults(plan: Plan) -> bool:

@@ -16,6 +16,7 @@ from typing import Any
 
 from checkers.history.faults import FaultSpan
 from checkers.history.history import History
+from checkers.verdict import often
 from harness.errors import WrongUse
 from harness.faults.abilities import ALL_ABILITIES
 from harness.faults.held import SCENIC
@@ -117,8 +118,9 @@ def _names(fault: FaultSpan) -> tuple[str, ...]:
 def _why(plan: Plan, history: History, names: Sequence[str], skipped: Sequence[Mapping[str, Any]]) -> str:
     begun = sum(not {*_names(fault)}.isdisjoint(names) for fault in history.faults)
     if begun:
-        return f"it began {begun} times" if begun > 1 else "it began once"
+        return f"it began {often(begun)}"
     reasons = [str(skip["why"]) for skip in skipped if skip["name"] in names]
     if reasons:
-        return f"it was skipped {len(reasons)} times, the last time because {reasons[-1]}"
+        last = ", the last time" if len(reasons) > 1 else ""
+        return f"it was skipped {often(len(reasons))}{last} because {reasons[-1]}"
     return f"there was no room for it in {plan.time_limit_s:g} s; a longer --time-limit has more"

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
+from checkers.verdict import often
 from harness.errors import ClusterError, NodeEnded
 from harness.faults.fault import Evidence, Fault
 from harness.plan.plan import SECOND_NS
@@ -207,8 +208,7 @@ class _Change:
     def _failures(self) -> str:
         if not self._ended:
             return ""
-        count = f"{len(self._ended)} times" if len(self._ended) > 1 else "once"
-        return f"{count} the newcomer ended while it joined ({self._ended[-1]}); "
+        return f"{often(len(self._ended))} the newcomer ended while it joined ({self._ended[-1]}); "
 
     async def _evidence(
         self, heal_asked_ns: int, *, healed: bool | None, counters: dict[str, int]

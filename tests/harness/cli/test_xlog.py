@@ -45,6 +45,7 @@ def test_a_good_file_and_its_rows(tmp_path: Path) -> None:
         ({ExtType(5, b"\x02"): 3}, {"[5, '02']": 3}),
         ([ExtType(5, b"\x02"), None], [[5, "02"], None]),
         (Timestamp(1, 0), [-1, "00000001"]),
+        ([float("inf"), {float("-inf"): float("nan")}], ["inf", {"-inf": "nan"}]),
     ],
 )
 @pytest.mark.parametrize("kind", ["XLOG", "VYLOG"])
