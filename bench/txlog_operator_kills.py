@@ -22,6 +22,7 @@ import psutil  # type: ignore[import-untyped]  # it has no types
 from bench.table import print_table
 from harness.clients.reply import Replied
 from harness.cluster.local.cluster import LocalCluster, LocalSettings
+from harness.cluster.place import node_host
 from harness.faults.fault import Fault
 from harness.plan.plan import SECOND_NS
 from harness.systems.framed_wire import FRAMED
@@ -47,7 +48,7 @@ class Attempt:
         }
         self._cluster = LocalCluster(
             LocalSettings(
-                system="txlog",
+                command=node_host("txlog", "synced"),
                 talk=FRAMED,
                 configs=configurations,
                 folder=folder,

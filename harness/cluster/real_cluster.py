@@ -13,20 +13,24 @@ import time
 from abc import abstractmethod
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import ClassVar, Final
+from typing import ClassVar, Final, Generic, Protocol, TypeVar
 
 from harness.clients.operations import Asked, Outcome
 from harness.clients.reply import Reply
+from harness.cluster.clock_files import write_clock
 from harness.cluster.connections import Connections
 from harness.cluster.empty_disk import CONFIG
 from harness.cluster.library_clients import LibraryClients
+from harness.cluster.mounted_disk.disks import MountedDisks
 from harness.cluster.node_log import rare_turns, shift_log
-from harness.cluster.place import FROM, Which
-from harness.cluster.protocol import Ended
+from harness.cluster.place import FROM, Command, Version, Which
+from harness.cluster.protocol import Ended, Orphans
 from harness.cluster.real_time import RealTime
 from harness.cluster.stall import StallWatch
-from harness.cluster.talk import AsksStatus
+from harness.cluster.storage import FileStorage
+from harness.cluster.talk import AsksStatus, Talk
 from harness.cluster.used import disk_bytes, memory_bytes, memory_of_all_bytes
 from harness.errors import ClusterError, NodeEnded, WrongUse
 from harness.faults.action import changing
@@ -42,22 +46,61 @@ ENDS_WITHIN_NS: Final = 5_000_000_000
 _ASK_AGAIN_S: Final = 0.02
 
 
-class RealCluster(RealTime):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RealSettings:
+    """The settings that all clusters of real nodes have.
+
+    `configs`: one JSON config for each node, in the nodes' order. `folder` is the run's folder: data, log and output
+    of a node go to `nodes/<name>/`. `epoch_ns` is the monotonic time at which the run began.
+    """
+
+    talk: Talk
+    configs: Mapping[str, bytes]
+    folder: Path
+    heartbeat_ns: int
+    epoch_ns: int
+    command: Command
+    """The command that starts a node."""
+    may_refuse: bool = False
+    """A node that lost power may refuse to start: it does not promise to survive the loss of unsynced data."""
+    versions: Mapping[Which, Version] = field(default_factory=dict)
+    """The versions that nodes run in, if not in the usual one; they start in "from"."""
+
+
+class StartedNodes(Processes, Protocol):
+    """The nodes of a run: what faults do to them, and what the harness observes of them."""
+
+    def may_answer(self, node: str) -> bool:
+        """The node was started, is ready, and is neither dead nor paused."""
+        ...
+
+    def ended(self) -> tuple[Ended, ...]: ...
+
+    def orphans(self) -> tuple[Orphans, ...]: ...
+
+
+N = TypeVar("N", bound=StartedNodes)
+
+
+class RealCluster(RealTime, Generic[N]):
     """Implements `harness.cluster.protocol.Cluster` and `harness.faults.hands.Hands` but for what is abstract here."""
 
     name: ClassVar[str]
 
     def __init__(
-        self, nodes: Iterable[str], epoch_ns: int, clients: Connections | LibraryClients, admin: AsksStatus
+        self, settings: RealSettings, clients: Connections | LibraryClients, admin: AsksStatus
     ) -> None:
-        super().__init__(epoch_ns)
-        self._nodes = tuple(nodes)
+        super().__init__(settings.epoch_ns)
+        self._settings = settings
+        self._nodes = tuple(settings.configs)
         self._clients = clients
         self._admin = admin
+        self._started: N | None = None
+        self._mounted: MountedDisks | None = None
         self._at_work: dict[int, AtWork] = {}
         self._not_begun: dict[str, None] = {}
         """Newcomers that ended instead of coming up."""
-        self._stalls = StallWatch(epoch_ns)
+        self._stalls = StallWatch(settings.epoch_ns)
         self._stall_watch: asyncio.Task[None] | None = None
         self._stopped: asyncio.Task[None] | None = None
         self._began_after_ns = 0
@@ -73,24 +116,6 @@ class RealCluster(RealTime):
     async def _end(self) -> None:
         """End everything that `_begin` began, however far it got."""
 
-    @abstractmethod
-    def _may_answer(self, node: str) -> bool:
-        """The node was started and is neither dead nor paused."""
-
-    @property
-    @abstractmethod
-    def heartbeat_ns(self) -> int: ...
-
-    @property
-    def may_refuse(self) -> bool:
-        """As `harness.faults.hands.Hands` says."""
-        return False
-
-    @property
-    @abstractmethod
-    def processes(self) -> Processes:
-        """The processes of the nodes, which were started."""
-
     @property
     @abstractmethod
     def links(self) -> Links:
@@ -104,28 +129,58 @@ class RealCluster(RealTime):
     async def _renew(self, node: str, version: Which, members: Collection[str] = ()) -> None:
         """Start the node, which does not run, in that version from now on; as a new one that joins `members`."""
 
-    @abstractmethod
-    def _folder(self, node: str) -> Path:
-        """The node's folder on this machine."""
-
-    @abstractmethod
-    def storage(self, node: str) -> Storage:
-        """The disk under the node."""
-
-    @abstractmethod
-    async def set_clock(self, node: str, wall_offset_ns: int, drift_ppm: int) -> None:
-        """How wrong the node's clocks are from now on."""
-
-    def wall_ns(self, node: str) -> int:
-        """The right wall time on the node's machine; by default this machine's."""
-        return time.time_ns()
-
-    @abstractmethod
-    def ended(self) -> tuple[Ended, ...]: ...
-
     def _pid(self, node: str) -> int:
         """The node's process as this machine counts processes; 0 if it has none here. It may block."""
         return 0
+
+    # The same for nodes of this machine, in containers or not
+
+    def storage(self, node: str) -> Storage:
+        return FileStorage.here(self._folder(node)) if self._mounted is None else self._mounted[node]
+
+    async def set_clock(self, node: str, wall_offset_ns: int, drift_ppm: int) -> None:
+        write_clock(self._folder(node) / "clock", wall_offset_ns, drift_ppm)
+
+    def wall_ns(self, node: str) -> int:
+        return time.time_ns()
+
+    async def _configure(self, node: str, configuration: bytes) -> None:
+        """Write the configuration for the node's next start."""
+        self._folder(node).mkdir(parents=True, exist_ok=True)
+        (self._folder(node) / CONFIG).write_bytes(configuration)
+
+    # The same everywhere
+
+    @property
+    def heartbeat_ns(self) -> int:
+        return self._settings.heartbeat_ns
+
+    @property
+    def may_refuse(self) -> bool:
+        return self._settings.may_refuse
+
+    @property
+    def processes(self) -> N:
+        if self._started is None:
+            raise ClusterError("the cluster was not started")
+        return self._started
+
+    def _may_answer(self, node: str) -> bool:
+        return self._started is not None and self._started.may_answer(node)
+
+    def ended(self) -> tuple[Ended, ...]:
+        return () if self._started is None else self._started.ended()
+
+    def orphans(self) -> tuple[Orphans, ...]:
+        return () if self._started is None else self._started.orphans()
+
+    def _folder(self, node: str) -> Path:
+        """The node's folder on this machine."""
+        return self._settings.folder / "nodes" / node
+
+    @property
+    def _relay_errors(self) -> Path:
+        return self._settings.folder / "relay.txt"
 
     # Life
 
@@ -251,10 +306,6 @@ class RealCluster(RealTime):
                 raise
             self._not_begun[node] = None
             raise NodeEnded(error.message) from error
-
-    async def _configure(self, node: str, configuration: bytes) -> None:
-        """Write the configuration for the node's next start."""
-        (self._folder(node) / CONFIG).write_bytes(configuration)
 
     async def start_in(self, node: str, version: Which, otherwise: Which) -> str:
         """A node that refuses to start has not crashed: it then runs in `otherwise` again. Returns its last words."""

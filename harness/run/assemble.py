@@ -296,14 +296,12 @@ def local(parts: Parts, folder: Path) -> LocalCluster:
     plan = parts.plan
     return LocalCluster(
         LocalSettings(
-            system=plan.system,
             talk=talk_of(parts.system),
             configs=parts.system.configurations(plan, parts.workload.spaces),
             folder=folder,
             heartbeat_ns=plan.heartbeat_ns,
             epoch_ns=time.monotonic_ns(),
             base_port=plan.base_port,
-            durability=parts.system.durability(plan),
             command=parts.system.command(plan),
             are_dialed_unready=parts.system.are_dialed_unready,
             asks_when_ready=parts.system.wire is None,

@@ -7,13 +7,11 @@ was killed leaves its containers; the next run, or `qsync doctor --clean`, remov
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Final
 
-from harness.cluster.clock_files import write_clock
 from harness.cluster.containers.image import NODE_ROOT, connect, node_image, usual_image
 from harness.cluster.containers.nodes import DATA, PORT, ContainerNodes, ContainerSpec, Limits
 from harness.cluster.containers.packet_faults import Packets
@@ -21,18 +19,16 @@ from harness.cluster.containers.packet_filter import PacketFilter
 from harness.cluster.containers.shaped_faults import PacketLinks, PacketShaping
 from harness.cluster.containers.shaping.namespace import dial_as
 from harness.cluster.empty_disk import CONFIG
+from harness.cluster.limits.group import Group
 from harness.cluster.limits.machine import LimitsHere
 from harness.cluster.limits.share import Share
-from harness.cluster.mounted_disk.disks import Mounted, MountedDisks, mounted
+from harness.cluster.mounted_disk.disks import Mounted, mounted
 from harness.cluster.ownership import RunId, remove_leftovers
-from harness.cluster.place import FROM, Command, Place, Version, Which
-from harness.cluster.protocol import Ended
-from harness.cluster.real_cluster import CLIENT, STATUS_WITHIN_NS, RealCluster
-from harness.cluster.storage import FileStorage
-from harness.cluster.talk import Talk, admin_of, clients_of
+from harness.cluster.place import FROM, Place, Which
+from harness.cluster.real_cluster import CLIENT, STATUS_WITHIN_NS, RealCluster, RealSettings
+from harness.cluster.talk import admin_of, clients_of
 from harness.errors import ClusterError, NodeEnded
 from harness.faults.fault import Link
-from harness.faults.hands import Storage
 
 _READY_WITHIN_S: Final = 20.0
 PROGRAM: Final = "/opt/version"
@@ -41,51 +37,36 @@ _ASK_AGAIN_S: Final = 0.02
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ContainerSettings:
-    """The settings of a cluster of containers: each node's configuration, the run's folder, how nodes are started."""
-
-    talk: Talk
-    configs: Mapping[str, bytes]
-    folder: Path
-    heartbeat_ns: int
-    epoch_ns: int
-    command: Command
+class ContainerSettings(RealSettings):
     share: Share = field(default_factory=Share)
     """The limits of nodes that differ from the usual ones in this run."""
     mounted: Mounted = ""
-    may_refuse: bool = False
-    """As in `harness.cluster.local.cluster`."""
     filters_packets: bool = True
     """False: no fault of the run needs packet rules, so a machine without nftables can do it."""
     packages: tuple[str, ...] = ()
     """Debian packages that nodes need, beside those of every image of nodes."""
     files: tuple[str, ...] = ()
     """Files of this machine that nodes find under the same path, read-only."""
-    versions: Mapping[Which, Version] = field(default_factory=dict)
-    """The versions that nodes run in, if not in the usual one; they start in "from"."""
 
 
-class ContainerCluster(RealCluster):
+class ContainerCluster(RealCluster[ContainerNodes]):
     """Implements `harness.cluster.protocol.Cluster`."""
 
     name = "docker"
+    _settings: ContainerSettings
 
     def __init__(self, settings: ContainerSettings) -> None:
         super().__init__(
-            settings.configs,
-            settings.epoch_ns,
+            settings,
             clients_of(settings.talk, lambda node: PORT, lambda node: self._addresses[node]),
             admin_of(settings.talk, lambda node: PORT, lambda node: self._addresses[node]),
         )
-        self._settings = settings
         self._run = RunId.new()
         self._addresses: dict[str, str] = {}
         self._filter = PacketFilter(self._run.table)
-        self._started: ContainerNodes | None = None
         self._packets: Packets | None = None
         self._shaping: PacketShaping | None = None
-        self._limits = LimitsHere(lambda node: self._running().group(node), lambda node: settings.folder)
-        self._mounted: MountedDisks | None = None
+        self._limits = LimitsHere(self._group, lambda node: settings.folder)
         self._usual_image = ""
         self._images: dict[Which, str] = {}
 
@@ -119,8 +100,8 @@ class ContainerCluster(RealCluster):
             processes, self._packets, self._settings.folder / "shaping.txt", lambda: self._epoch_ns
         )
         self._mounted = await mounted(self._settings.mounted, self._settings.folder, self._nodes)
-        for node in self._nodes:
-            self._write_config(node)
+        for node, configuration in self._settings.configs.items():
+            await self._configure(node, configuration)
         await processes.start([self._spec(node, FROM) for node in self._nodes])
         await asyncio.gather(*map(self._until_ready, self._nodes))
         self.begin_now()
@@ -133,15 +114,10 @@ class ContainerCluster(RealCluster):
                 self._images[which] = node_image(client, root=version.root)
 
     async def _renew(self, node: str, version: Which, members: Collection[str] = ()) -> None:
-        await self._running().exchange(self._spec(node, version, members))
+        await self.processes.exchange(self._spec(node, version, members))
 
     def address(self, node: str) -> str:
         return f"{self._addresses[node]}:{PORT}"
-
-    def _write_config(self, node: str) -> None:
-        folder = self._folder(node)
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / CONFIG).write_bytes(self._settings.configs[node])
 
     def _spec(self, node: str, which: Which, members: Collection[str] = ()) -> ContainerSpec:
         version = self._settings.versions.get(which)
@@ -174,7 +150,7 @@ class ContainerCluster(RealCluster):
 
     async def _until_ready(self, node: str) -> None:
         """Wait until the node answers; ClusterError with its last lines if it ends instead."""
-        processes = self._running()
+        processes = self.processes
         try:
             async with asyncio.timeout(_READY_WITHIN_S):
                 while await self._admin.status(node, STATUS_WITHIN_NS) is None:
@@ -200,40 +176,22 @@ class ContainerCluster(RealCluster):
             if self._shaping is not None:
                 ends.push_async_callback(self._shaping.stop)
 
-    def _may_answer(self, node: str) -> bool:
-        return self._started is not None and self._started.may_answer(node)
-
-    def _folder(self, node: str) -> Path:
-        return self._settings.folder / "nodes" / node
-
     def _pid(self, node: str) -> int:
         return 0 if self._started is None else self._started.pid_if_any(node)
 
-    def ended(self) -> tuple[Ended, ...]:
-        return () if self._started is None else self._started.ended()
-
     async def look(self) -> None:
-        await self._running().look()
+        await self.processes.look()
 
     async def _provoke(self, link: Link) -> None:
         source, target = link if link[1] != CLIENT else (CLIENT, link[0])  # its answer comes to the client
         with suppress(OSError):  # it has ended, or its namespace is off limits: then nothing passes
-            pid = 0 if source == CLIENT else await asyncio.to_thread(self._running().pid, source)
+            pid = 0 if source == CLIENT else await asyncio.to_thread(self.processes.pid, source)
             await asyncio.to_thread(dial_as, pid, self._addresses[target], PORT)
 
     # ---- faults
 
-    @property
-    def heartbeat_ns(self) -> int:
-        return self._settings.heartbeat_ns
-
-    @property
-    def may_refuse(self) -> bool:
-        return self._settings.may_refuse
-
-    @property
-    def processes(self) -> ContainerNodes:
-        return self._running()
+    async def _group(self, node: str) -> Group:
+        return await self.processes.group(node)
 
     @property
     def limits(self) -> LimitsHere:
@@ -244,14 +202,3 @@ class ContainerCluster(RealCluster):
         assert self._packets is not None
         assert self._shaping is not None
         return PacketLinks(self._packets, self._shaping)
-
-    def storage(self, node: str) -> Storage:
-        return FileStorage.here(self._folder(node)) if self._mounted is None else self._mounted[node]
-
-    async def set_clock(self, node: str, wall_offset_ns: int, drift_ppm: int) -> None:
-        write_clock(self._settings.folder / "nodes" / node / "clock", wall_offset_ns, drift_ppm)
-
-    def _running(self) -> ContainerNodes:
-        if self._started is None:
-            raise ClusterError("the cluster was not started")
-        return self._started

@@ -82,8 +82,6 @@ class PacketShaping:
     async def stop(self) -> None:
         if self._process is not None:
             await self._process.stop()
-            if not self._errors.stat().st_size:
-                self._errors.unlink()
 
 
 class ShapedFault:

@@ -17,13 +17,11 @@ import contextlib
 import errno
 import random
 import socket
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, field
-from pathlib import Path
+from collections.abc import Awaitable, Callable, Collection, Iterable
+from dataclasses import dataclass
 from typing import Final
 
 from harness.cluster import faketime_files
-from harness.cluster.clock_files import write_clock
 from harness.cluster.empty_disk import CONFIG
 from harness.cluster.limits.enclosure import Enclosure, remove_leftovers
 from harness.cluster.limits.group import Group
@@ -31,20 +29,16 @@ from harness.cluster.limits.machine import LimitsHere
 from harness.cluster.limits.share import Share
 from harness.cluster.local.nodes import LocalNodes
 from harness.cluster.local.processes import StartOptions
-from harness.cluster.mounted_disk.disks import Mounted, MountedDisks, mounted
+from harness.cluster.mounted_disk.disks import Mounted, mounted
 from harness.cluster.network_faults import RelayLinks
 from harness.cluster.ownership import RunId, lives, this_harness
-from harness.cluster.place import FROM, Command, Place, Version, Which, node_host
+from harness.cluster.place import FROM, Place, Which
 from harness.cluster.probe import Probes
-from harness.cluster.protocol import Ended, Orphans
-from harness.cluster.real_cluster import CLIENT, STATUS_WITHIN_NS, RealCluster
+from harness.cluster.real_cluster import CLIENT, STATUS_WITHIN_NS, RealCluster, RealSettings
 from harness.cluster.relay.link import LinkName
 from harness.cluster.relay.remote import Relay
-from harness.cluster.storage import FileStorage
-from harness.cluster.talk import Talk, admin_of, clients_of, probe_of
+from harness.cluster.talk import admin_of, clients_of, probe_of
 from harness.errors import ClusterError, WrongUse
-from harness.faults.hands import Storage
-from nodes.kernel.outbox import Durability
 
 _HOST: Final = "127.0.0.1"
 _PORT_MAX: Final = 65535
@@ -52,66 +46,44 @@ _CHOSEN_PORTS: Final = (20_000, 32_000)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LocalSettings:
-    """The settings of a local cluster.
+class LocalSettings(RealSettings):
+    """`base_port` 0 takes any free ports; else the nodes, then the relay's routes, take the ports from there on."""
 
-    `configs`: one JSON config for each node, in the nodes' order. `folder` is the run's folder: data, log and
-    output of a node go to `nodes/<name>/`. `epoch_ns` is the monotonic time at which the run began. `base_port` 0
-    takes any free ports; otherwise the nodes, then the relay's routes, take the ports from there on.
-    """
-
-    system: str
-    talk: Talk
-    configs: Mapping[str, bytes]
-    folder: Path
-    heartbeat_ns: int
-    epoch_ns: int
     base_port: int = 0
-    durability: Durability = "synced"
-    host_command: tuple[str, ...] = ()
-    command: Command | None = None
-    """The command that starts a node; None: `host_command` with the options of our own nodes."""
     limited: bool = False
     """Each node runs in a group of processes of its own, which can be limited."""
     share: Share | None = None
     """The share of this machine that each node may use in the whole run; it runs in a group of its own then."""
     mounted: Mounted = ""
-    may_refuse: bool = False
-    """A node that lost power may refuse to start: it does not promise to survive the loss of unsynced data."""
     are_dialed_unready: bool = False
     """Nodes reach each other before they are ready: their ports are chosen for them."""
     asks_when_ready: bool = False
     """Nodes print no readiness line: they are ready when they report their state."""
-    versions: Mapping[Which, Version] = field(default_factory=dict)
-    """The versions that nodes run in, if not in the usual one; they start in "from"."""
 
 
-class LocalCluster(RealCluster):
+class LocalCluster(RealCluster[LocalNodes]):
     """Implements `harness.cluster.protocol.Cluster` on asyncio."""
 
     name = "local"
+    _settings: LocalSettings
 
     def __init__(self, settings: LocalSettings) -> None:
         super().__init__(
-            settings.configs,
-            settings.epoch_ns,
+            settings,
             clients_of(
                 settings.talk, lambda node: self._routes[CLIENT, node], lambda node: _HOST, self._is_down
             ),
             admin_of(
                 settings.talk,
-                lambda node: self._chosen_ports[node] or self._running().port(node),
+                lambda node: self._chosen_ports[node] or self.processes.port(node),
                 lambda node: _HOST,
             ),
         )
-        self._settings = settings
         self._routes: dict[LinkName, int] = {}
         self._relay: Relay | None = None
-        self._started: LocalNodes | None = None
         self._chosen_ports: dict[str, int] = {}
         self._limits = LimitsHere(self._group, lambda node: settings.folder)
         self._enclosure = Enclosure(RunId.new().text, this_harness())
-        self._mounted: MountedDisks | None = None
 
     # Life
 
@@ -120,10 +92,10 @@ class LocalCluster(RealCluster):
         self._mounted = await mounted(self._settings.mounted, self._settings.folder, self._nodes)
         ports = self._chosen_ports = self._node_ports()
         _check_free(ports.values())
-        self._relay = await Relay.start(self._relay_errors())
+        self._relay = await Relay.start(self._relay_errors)
         await self._open_routes(self._relay)
-        for node in self._nodes:
-            self._write_config(node)
+        for node, configuration in self._settings.configs.items():
+            await self._configure(node, configuration)
         if self._settings.limited or self._settings.share is not None:
             self._enclose()
         options = {node: self._options(node, FROM) for node in self._nodes}
@@ -135,7 +107,8 @@ class LocalCluster(RealCluster):
 
     async def _end(self) -> None:
         async with contextlib.AsyncExitStack() as ends:  # from the last to the first, whatever fails
-            ends.push_async_callback(self._end_relay)
+            if self._relay is not None:
+                ends.push_async_callback(self._relay.stop)
             ends.callback(self._shift_logs)
             if self._mounted is not None:
                 ends.push_async_callback(self._mounted.stop)
@@ -145,44 +118,14 @@ class LocalCluster(RealCluster):
             if self._started is not None:
                 ends.push_async_callback(self._started.stop)
 
-    async def _end_relay(self) -> None:
-        if self._relay is not None:
-            await self._relay.stop()
-            if not self._relay_errors().stat().st_size:
-                self._relay_errors().unlink()
-
-    def _may_answer(self, node: str) -> bool:
-        return self._started is not None and self._started.may_answer(node)
-
     def _is_down(self, node: str) -> bool:
         return self._started is not None and self._started.is_down(node)
 
-    def _folder(self, node: str) -> Path:
-        return self._settings.folder / "nodes" / node
-
     def _pid(self, node: str) -> int:
-        is_there = self._started is not None and self._started.is_alive(node)
-        return self._running().pid(node) if is_there else 0
-
-    def ended(self) -> tuple[Ended, ...]:
-        return () if self._started is None else self._started.ended()
-
-    def orphans(self) -> tuple[Orphans, ...]:
-        return () if self._started is None else self._started.orphans()
+        started = self._started
+        return started.pid(node) if started is not None and started.is_alive(node) else 0
 
     # Faults
-
-    @property
-    def heartbeat_ns(self) -> int:
-        return self._settings.heartbeat_ns
-
-    @property
-    def may_refuse(self) -> bool:
-        return self._settings.may_refuse
-
-    @property
-    def processes(self) -> LocalNodes:
-        return self._running()
 
     @property
     def limits(self) -> LimitsHere:
@@ -196,9 +139,6 @@ class LocalCluster(RealCluster):
 
     def _probes(self) -> Probes:
         return Probes(self._routes, self.processes.may_answer, probe_of(self._settings.talk))
-
-    def storage(self, node: str) -> Storage:
-        return FileStorage.here(self._folder(node)) if self._mounted is None else self._mounted[node]
 
     async def _group(self, node: str) -> Group:
         if node not in self._enclosure.groups:
@@ -215,11 +155,6 @@ class LocalCluster(RealCluster):
             raise ClusterError(f"nodes cannot be limited here: {error}") from error
 
     # Ports, routes and options
-
-    def _running(self) -> LocalNodes:
-        if self._started is None:
-            raise ClusterError("the cluster was not started")
-        return self._started
 
     def _node_ports(self) -> dict[str, int]:
         base = self._settings.base_port
@@ -240,12 +175,7 @@ class LocalCluster(RealCluster):
         self._routes.update(zip(links, ports, strict=True))
 
     async def _renew(self, node: str, version: Which, members: Collection[str] = ()) -> None:
-        self._running().start_with(self._options(node, version, members))
-
-    def _write_config(self, node: str) -> None:
-        folder = self._folder(node)
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / CONFIG).write_bytes(self._settings.configs[node])
+        self.processes.start_with(self._options(node, version, members))
 
     def _options(self, node: str, which: Which, members: Collection[str] = ()) -> StartOptions:
         folder, port = self._folder(node), self._chosen_ports[node]
@@ -264,11 +194,10 @@ class LocalCluster(RealCluster):
             program=str(version.program) if version and version.program else "",
             joins=bool(members),
         )
-        command = settings.command or node_host(settings.system, settings.durability, settings.host_command)
         early_port = port if settings.are_dialed_unready else 0
         return StartOptions(
             node=node,
-            command=command(place),
+            command=settings.command(place),
             output=folder / "output.txt",
             early_port=early_port,
             answers=self._says_its_state(node) if settings.asks_when_ready else None,
@@ -282,12 +211,6 @@ class LocalCluster(RealCluster):
             return await self._admin.status(node, STATUS_WITHIN_NS) is not None
 
         return answers
-
-    async def set_clock(self, node: str, wall_offset_ns: int, drift_ppm: int) -> None:
-        write_clock(self._settings.folder / "nodes" / node / "clock", wall_offset_ns, drift_ppm)
-
-    def _relay_errors(self) -> Path:
-        return self._settings.folder / "relay.txt"
 
 
 def _free_ports(count: int) -> list[int]:

@@ -81,10 +81,11 @@ class ControlledProcess(Commands):
     what: ClassVar[str]
     module: ClassVar[str]
 
-    def __init__(self, process: asyncio.subprocess.Process) -> None:
+    def __init__(self, process: asyncio.subprocess.Process, errors: Path) -> None:
         assert process.stdin is not None
         assert process.stdout is not None
         self._process = process
+        self._errors = errors
         self._commands = process.stdin
         self._answers = process.stdout
         self._waiting: dict[int, asyncio.Future[dict[str, Any]]] = {}
@@ -105,14 +106,14 @@ class ControlledProcess(Commands):
                 limit=_ANSWER_BYTES_MAX,
                 start_new_session=True,  # the terminal's Ctrl-C is not for it
             )
-        return cls(process)
+        return cls(process, errors)
 
     @property
     def pid(self) -> int:
         return self._process.pid
 
     async def stop(self) -> None:
-        """End the process. It kills the nodes that it still guards."""
+        """End the process. It kills the nodes that it still guards. A file of errors that has none is removed."""
         self._commands.close()
         try:
             await asyncio.wait_for(self._process.wait(), 1.0)
@@ -123,6 +124,9 @@ class ControlledProcess(Commands):
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
             await self._commands.wait_closed()
         await self._reader
+        with contextlib.suppress(FileNotFoundError):
+            if not self._errors.stat().st_size:
+                self._errors.unlink()
 
     async def ask(self, command: str, /, **arguments: object) -> dict[str, Any]:
         if self._reader.done() or self._not_an_answer:

@@ -10,18 +10,16 @@ import asyncio
 import secrets
 from collections.abc import Collection, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any, Final
 
 from harness.cluster.clock_files import clock_files
 from harness.cluster.empty_disk import CONFIG
 from harness.cluster.network_faults import RelayLinks
 from harness.cluster.ownership import RunId
-from harness.cluster.place import FROM, Command, Place, Version, Which
+from harness.cluster.place import FROM, Place, Which
 from harness.cluster.probe import Probes
-from harness.cluster.protocol import Ended, Orphans
-from harness.cluster.real_cluster import CLIENT, STATUS_WITHIN_NS, RealCluster
+from harness.cluster.real_cluster import CLIENT, STATUS_WITHIN_NS, RealCluster, RealSettings
 from harness.cluster.relay.link import LinkName
 from harness.cluster.relay.remote import Relay
 from harness.cluster.ssh.bundle import PROGRAM, place_of
@@ -31,7 +29,7 @@ from harness.cluster.ssh.machine import Machine
 from harness.cluster.ssh.nodes import STOP_WITHIN_S, SshNodes, StartOptions
 from harness.cluster.ssh.relays import Relays, SshProbes
 from harness.cluster.storage import FileStorage, Word
-from harness.cluster.talk import Talk, admin_of, clients_of, probe_of
+from harness.cluster.talk import admin_of, clients_of, probe_of
 from harness.errors import ClusterError
 from harness.faults.hands import Storage
 
@@ -39,36 +37,25 @@ _RELAY_HOST: Final = "127.0.0.1"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SshSettings:
-    """The settings of a cluster over SSH: its hosts, each node's configuration, the run's folder, how nodes start."""
-
+class SshSettings(RealSettings):
     hosts: tuple[Host, ...]
-    talk: Talk
-    configs: Mapping[str, bytes]
-    folder: Path
-    heartbeat_ns: int
-    epoch_ns: int
-    command: Command
     are_dialed_unready: bool = False
     limited: bool = False
     """Each node runs in a group of processes of its own, which can be limited; refused where the user may not."""
-    versions: Mapping[Which, Version] = field(default_factory=dict)
-    """The versions that nodes run in, if not in the usual one; they start in "from"."""
 
 
-class SshCluster(RealCluster):
+class SshCluster(RealCluster[SshNodes]):
     """Implements `harness.cluster.protocol.Cluster`."""
 
     name = "ssh"
+    _settings: SshSettings
 
     def __init__(self, settings: SshSettings) -> None:
         super().__init__(
-            settings.configs,
-            settings.epoch_ns,
+            settings,
             clients_of(settings.talk, lambda node: self._routes[CLIENT, node], lambda node: _RELAY_HOST),
             admin_of(settings.talk, lambda node: self._ports[node], self._host_of),
         )
-        self._settings = settings
         hosts = settings.hosts[: len(self._nodes)]
         run = RunId.new().text
         machines = [
@@ -80,28 +67,23 @@ class SshCluster(RealCluster):
         self._routes: dict[LinkName, int] = {}
         self._here: Relay | None = None
         self._relays: Relays | None = None
-        self._started: SshNodes | None = None
 
     # Life
 
     async def _begin(self) -> None:
         await _all(machine.reach() for machine in self._in_use)
         await _all(machine.install(tuple(self._settings.versions.items())) for machine in self._in_use)
-        self._here = await Relay.start(self._relay_errors())
+        self._here = await Relay.start(self._relay_errors)
         self._relays = Relays(self._here, self._machines)
         await self._choose_ports()
         await self._open_routes(self._here)
-        for node in self._nodes:
-            await self._write_config(node)
+        for node, configuration in self._settings.configs.items():
+            await self._configure(node, configuration)
         options = {node: self._options(node, FROM) for node in self._nodes}
         self._started = SshNodes(options, self._relays, self.now_ns, self._is_up, self._why_silent)
         if self._settings.limited:
             run = secrets.token_hex(4)
-            await _all(
-                machine.ask("enclose", run=run, nodes=self._on(machine))
-                for machine in self._in_use
-                if self._on(machine)
-            )
+            await _all(machine.ask("enclose", run=run, nodes=self._on(machine)) for machine in self._in_use)
         await self._started.start()
         self.begin_now()
 
@@ -112,8 +94,6 @@ class SshCluster(RealCluster):
         self._shift_logs()
         if self._here is not None:
             await self._here.stop()
-            if not self._relay_errors().stat().st_size:
-                self._relay_errors().unlink()
         for failure in failures:
             if isinstance(failure, BaseException):
                 raise failure
@@ -153,10 +133,6 @@ class SshCluster(RealCluster):
         self._routes.update(
             {(source, target): port for target, port in zip(targets, answer["ports"], strict=True)}
         )
-
-    async def _write_config(self, node: str) -> None:
-        text = self._settings.configs[node].decode()
-        await self._machines[node].ask("write", path=f"nodes/{node}/{CONFIG}", text=text)
 
     async def _renew(self, node: str, version: Which, members: Collection[str] = ()) -> None:
         self.processes.start_with(self._options(node, version, members))
@@ -202,12 +178,6 @@ class SshCluster(RealCluster):
     def _host_of(self, node: str) -> str:
         return self._machines[node].host.reached_at
 
-    def _folder(self, node: str) -> Path:
-        return self._settings.folder / "nodes" / node
-
-    def _relay_errors(self) -> Path:
-        return self._settings.folder / "relay.txt"
-
     # Which nodes run
 
     def _event(self, machine: Machine, event: Mapping[str, Any]) -> None:
@@ -217,26 +187,7 @@ class SshCluster(RealCluster):
     async def _is_up(self, node: str) -> bool:
         return await self._admin.status(node, STATUS_WITHIN_NS) is not None
 
-    def _may_answer(self, node: str) -> bool:
-        return self._started is not None and self._started.may_answer(node)
-
-    def ended(self) -> tuple[Ended, ...]:
-        return () if self._started is None else self._started.ended()
-
-    def orphans(self) -> tuple[Orphans, ...]:
-        return () if self._started is None else self._started.orphans()
-
     # Faults
-
-    @property
-    def heartbeat_ns(self) -> int:
-        return self._settings.heartbeat_ns
-
-    @property
-    def processes(self) -> SshNodes:
-        if self._started is None:
-            raise ClusterError("the cluster was not started")
-        return self._started
 
     @property
     def limits(self) -> SshLimits:

@@ -45,8 +45,9 @@ AROUND_N1 = tuple(pair for other in ("n2", "n3", "client") for pair in ((other, 
 
 def settings(folder: Path, **others: Any) -> LocalSettings:
     configs = {node: json.dumps({"name": node}).encode() for node in NODES}
-    given: dict[str, Any] = {"configs": configs, "host_command": TOY, "heartbeat_ns": HEARTBEAT_NS} | others
-    return LocalSettings(system="qsync", talk=IPROTO, folder=folder, epoch_ns=time.monotonic_ns(), **given)
+    command = node_host("qsync", "synced", TOY)
+    given: dict[str, Any] = {"configs": configs, "command": command, "heartbeat_ns": HEARTBEAT_NS} | others
+    return LocalSettings(talk=IPROTO, folder=folder, epoch_ns=time.monotonic_ns(), **given)
 
 
 @contextlib.asynccontextmanager
@@ -456,7 +457,7 @@ def test_ports_that_are_chosen_are_different_ones(monkeypatch: pytest.MonkeyPatc
     """If it failed, one start in ten of a cluster of fifty would end with an address in use."""
     (first,) = local_cluster._free_ports(1)
     drawn = chain([first, first], range(first + 1, first + 1000))
-    monkeypatch.setattr(local_cluster.random, "randrange", lambda *span: next(drawn))
+    monkeypatch.setattr("random.randrange", lambda *span: next(drawn))
     assert len({*local_cluster._free_ports(3)}) == 3
 
 
@@ -559,7 +560,7 @@ def test_real_nodes_survive_a_kill_and_a_cut(tmp_path: Path) -> None:
         assert (evidence.took_effect, evidence.healed) == (True, True)
         assert cluster.ended() == ()
 
-    play(tmp_path, story, configs=qsync_configs(), host_command=(sys.executable, "-m", "nodes.host"))
+    play(tmp_path, story, configs=qsync_configs(), command=node_host("qsync", "synced"))
 
 
 def qsync_configs() -> dict[str, bytes]:

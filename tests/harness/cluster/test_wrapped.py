@@ -57,7 +57,7 @@ def test_a_store_that_lives_on_while_its_node_is_down_was_not_killed(tmp_path: P
     """Broken if the end of one process is evidence for the end of a node."""
 
     async def story(cluster: LocalCluster) -> None:
-        processes = cluster._running()
+        processes = cluster.processes
         port = processes.port("n1")
         assert f"port {port} still takes connections" == await still_listens("127.0.0.1", [port])
         assert "mystore.py" in await processes.left("n1")
@@ -74,7 +74,7 @@ def test_who_outlives_the_process_that_was_started_is_ended_and_told(tmp_path: P
 
     async def story(cluster: LocalCluster) -> None:
         (store,) = (each for each in stores(tmp_path) if each.cmdline()[-1].endswith("n1"))
-        os.kill(cluster._running().pid("n1"), signal.SIGKILL)
+        os.kill(cluster.processes.pid("n1"), signal.SIGKILL)
         await asyncio.to_thread(wait_until, lambda: is_gone(store))
         (ended,) = cluster.ended()
         assert ended.how == "signal 9"

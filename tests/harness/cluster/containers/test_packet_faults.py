@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from harness.cluster.containers import packet_faults, packet_filter
+from harness.cluster.containers import packet_faults
 from harness.cluster.containers.packet_faults import PacketFault, Packets
 from harness.cluster.containers.packet_filter import PacketFilter, Pair
 from harness.errors import ClusterError
@@ -140,6 +140,6 @@ def test_nft_that_does_not_answer_is_told_in_one_line(monkeypatch: pytest.Monkey
     def hang(words: list[str], **how: Any) -> None:
         raise subprocess.TimeoutExpired(words, how["timeout"])
 
-    monkeypatch.setattr(packet_filter.subprocess, "run", hang)
+    monkeypatch.setattr("subprocess.run", hang)
     with pytest.raises(ClusterError, match="nft did not answer within 10 s"):
         asyncio.run(PacketFilter("qsync_test").change("cuts", add=[PAIR]))

@@ -405,7 +405,7 @@ def test_what_presses_for_memory_reads_beside_the_mounted_disks(tmp_path: Path) 
     too slowly to fill anybody's memory."""
     given: dict[str, Any] = {"configs": {"n1": b"{}"}, "folder": tmp_path, "heartbeat_ns": 1, "epoch_ns": 0}
     clusters = (
-        LocalCluster(LocalSettings(system="qsync", talk=IPROTO, **given)),
+        LocalCluster(LocalSettings(talk=IPROTO, command=lambda place: (), **given)),
         ContainerCluster(ContainerSettings(talk=IPROTO, command=lambda place: (), **given)),
     )
     for cluster in clusters:

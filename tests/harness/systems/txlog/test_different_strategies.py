@@ -12,6 +12,7 @@ import pytest
 
 from harness.clients.reply import Replied
 from harness.cluster.local.cluster import LocalCluster, LocalSettings
+from harness.cluster.place import node_host
 from harness.faults.fault import Fault
 from harness.plan.plan import SECOND_NS
 from harness.systems.framed_wire import FRAMED
@@ -36,7 +37,7 @@ def cluster_in(folder: Path) -> LocalCluster:
     }
     return LocalCluster(
         LocalSettings(
-            system="txlog",
+            command=node_host("txlog", "synced"),
             talk=FRAMED,
             configs=configurations,
             folder=folder,
