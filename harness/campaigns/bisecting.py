@@ -12,17 +12,14 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
-from checkers.history.errors import NOT_JSON
 from harness.campaigns.bisection import Answer, CommitRange, confidence, first_that_shows
-from harness.campaigns.judging import fields_of_verdict, fingerprints_of
+from harness.campaigns.judging import fingerprints_of
+from harness.campaigns.runs import command, fields_of_run
 from harness.cluster.place import ROOT, Version
 from harness.cluster.versions import PACKAGE, package_of_commit, this_package
 from harness.errors import ClusterError, WrongUse
@@ -171,7 +168,7 @@ class Bisection:
         return CommitRuns(answer, hits, clean, tuple(others), "" if answer == "clean" else why, run)
 
     def _run(self, root: Path, seed: int) -> dict[str, Any]:
-        """Do one run in a process of its own; its fields of `Ended`. A process that fails is "broken"."""
+        """Do one run in a process of its own; its fields of `Ended`."""
         is_this = root == self._this.root
         plan = self.plan.changed(name=NAME, seed=seed)
         environment = dict(os.environ)
@@ -180,10 +177,9 @@ class Bisection:
         else:
             plan = plan.changed(node_from=None if is_this else str(root))
             environment["PYTHONPATH"] = str(ROOT)
-        words = [*(sys.executable, "-P", "-m", "harness.cli", "run", "--plan", "/dev/stdin"), "--json"]
         try:
             done = subprocess.run(
-                [*words, "--results", str(self.results)],
+                command(self.results),
                 input=to_json(plan),
                 capture_output=True,
                 env=environment,
@@ -192,15 +188,7 @@ class Bisection:
             )
         except subprocess.TimeoutExpired:
             return {"outcome": "broken", "sentence": f"a run took more than {RUN_TAKES_AT_MOST_S} s"}
-        try:
-            verdict = msgspec.json.decode(done.stdout)
-            return fields_of_verdict(verdict, Path(verdict["folder"]), self.results)
-        except (*NOT_JSON, KeyError, TypeError):
-            lines = done.stderr.decode(errors="replace").strip().splitlines()
-            return {
-                "outcome": "broken",
-                "sentence": lines[-1] if lines else f"it ended with {done.returncode}",
-            }
+        return fields_of_run(done.stdout, done.stderr, done.returncode, self.results)
 
 
 def prepared(folder: RunFolder, plan: Plan, cluster: str | None) -> Plan:

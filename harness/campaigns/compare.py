@@ -27,7 +27,7 @@ from fractions import Fraction
 from typing import Any, Literal, get_args
 
 from harness.campaigns.chance import Count, Stratum, chance_of_fewer, chance_of_more
-from harness.campaigns.coverage import Says, counted, kinds_of, rare_turns_of
+from harness.campaigns.coverage import States, counted
 from harness.campaigns.journal import OUTCOMES, Ended, Journal
 from harness.campaigns.summary import NO_FINGERPRINT
 from harness.pages.tables_page import many
@@ -242,8 +242,8 @@ def night(book: Journal) -> Night:
         digest=book.head.digest,
         counts={word: counts[word] for word in OUTCOMES},
         fingerprints=len({fingerprint for run in book.ended for fingerprint in _leading(run)}),
-        kinds=_counts(book.ended, kinds_of),
-        rare_turns=_counts(book.ended, rare_turns_of),
+        kinds=_counts(book.ended, "kinds_in_effect"),
+        rare_turns=_counts(book.ended, "rare_turns"),
         cells=len({run.cell for run in book.ended}),
         not_reached=len(book.left()),
         spent_s=book.spent_s,
@@ -399,15 +399,15 @@ def _turned(before: Iterable[Ended], after: Iterable[Ended]) -> Iterator[Turned]
             yield Turned(run.cell, run.seed, old.outcome, run.outcome, run.run, run.sentence)
 
 
-def _counts(ended: Iterable[Ended], says: Says) -> dict[str, int] | None:
-    counts = counted(ended, says)
+def _counts(ended: Iterable[Ended], of: States) -> dict[str, int] | None:
+    counts = counted(ended, of)
     return None if counts is None else dict(sorted(counts[1].items()))
 
 
 def _both_kinds(
     before: Sequence[Ended], after: Sequence[Ended]
 ) -> tuple[tuple[str, Count, Count], ...] | None:
-    was, now = counted(before, kinds_of), counted(after, kinds_of)
+    was, now = counted(before, "kinds_in_effect"), counted(after, "kinds_in_effect")
     if was is None or now is None:
         return None
     return tuple(
@@ -430,7 +430,7 @@ def _turns(cells: Sequence[str], before: Runs, after: Runs) -> tuple[Turn, ...] 
 
 
 def _saying(runs: Iterable[Ended]) -> list[tuple[str, ...]]:
-    return [turns for run in runs if (turns := rare_turns_of(run)) is not None]
+    return [turns for run in runs if (turns := run.rare_turns) is not None]
 
 
 Reaching = Mapping[str, Sequence[tuple[str, ...]]]

@@ -24,7 +24,6 @@ COVER_STYLES: dict[Cover, str] = {
     "not reached": "unknown",
     "not tried": "inconclusive",
     "added": "valid",
-    "": "",
 }
 TONES = {0: "valid", 1: "anomaly", 3: "inconclusive"}
 Link = Callable[[str], str]

@@ -8,23 +8,15 @@ A rare turn may come about in one run of fifty, so a night that misses one has n
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from harness.campaigns.journal import Ended, Journal
 from harness.pages.tables_page import Cell, Section
 
-Says = Callable[[Ended], tuple[str, ...] | None]
-"""The states of one kind that a run reached; None if it does not say."""
-
-
-def kinds_of(run: Ended) -> tuple[str, ...] | None:
-    return run.kinds_in_effect
-
-
-def rare_turns_of(run: Ended) -> tuple[str, ...] | None:
-    return run.rare_turns
+States = Literal["kinds_in_effect", "rare_turns"]
+"""A field of `Ended`: the states of one kind that a run reached; None if it does not say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,19 +47,19 @@ class Covered:
 def covered(book: Journal) -> Covered:
     """The states that a campaign reached, at its end or so far."""
     return Covered(
-        kinds=_reached(book.ended, kinds_of, _never(book.ended)),
-        rare_turns=_reached(book.ended, rare_turns_of, book.head.rare_turns),
+        kinds=_reached(book.ended, "kinds_in_effect", _never(book.ended)),
+        rare_turns=_reached(book.ended, "rare_turns", book.head.rare_turns),
     )
 
 
-def counted(ended: Iterable[Ended], says: Says) -> tuple[int, dict[str, int]] | None:
+def counted(ended: Iterable[Ended], of: States) -> tuple[int, dict[str, int]] | None:
     """(runs that say, state → runs that reached it); None if no run says."""
-    said = [states for run in ended if (states := says(run)) is not None]
+    said: list[tuple[str, ...]] = [states for run in ended if (states := getattr(run, of)) is not None]
     return (len(said), dict(Counter(state for states in said for state in states))) if said else None
 
 
-def _reached(ended: Sequence[Ended], says: Says, possible: Sequence[str]) -> Reached | None:
-    states = counted(ended, says)
+def _reached(ended: Sequence[Ended], of: States, possible: Sequence[str]) -> Reached | None:
+    states = counted(ended, of)
     if states is None:
         return None
     runs, counts = states

@@ -64,19 +64,7 @@ class Runs:
         plan = msgspec.structs.replace(self.plans[task.cell], seed=task.seed)
         said, complained = tempfile.TemporaryFile(), tempfile.TemporaryFile()  # noqa: SIM115  # closed when it has ended
         process = subprocess.Popen(
-            [
-                sys.executable,
-                "-P",
-                "-m",
-                "harness.cli",
-                "run",
-                "--plan",
-                "/dev/stdin",
-                "--results",
-                str(self.results),
-                "--json",
-                *(["--record-only"] if self.judged_later else []),
-            ],
+            command(self.results, *(["--record-only"] if self.judged_later else [])),
             stdin=subprocess.PIPE,
             stdout=said,
             stderr=complained,
@@ -115,26 +103,36 @@ def _as_a_child(parent: int) -> None:
             os._exit(1)  # the parent was killed before it could be said
 
 
+def command(results: Path, *more: str) -> list[str]:
+    """A `qsync run` of the plan that comes by its standard input."""
+    words = (sys.executable, "-P", "-m", "harness.cli", "run", "--plan", "/dev/stdin", "--json")
+    return [*words, "--results", str(results), *more]
+
+
+def fields_of_run(said: bytes, complained: bytes, code: int, results: Path) -> dict[str, Any]:
+    """The fields of `Ended` that follow from what a run has printed, and from its exit code."""
+    document = _decoded(said)
+    if document is not None:
+        return consistent(fields_of_verdict(document, Path(document["folder"]), results), code)
+    lines = complained.decode(errors="replace").strip().splitlines()
+    sentence = lines[-1].removeprefix("qsync: ") if lines else f"the run ended with {code} and said nothing"
+    return fields_of_line(sentence, code)
+
+
 def _result(run: Running, results: Path) -> Ended | ToJudge:
-    document, complained = _decoded(_read(run.said)), _read(run.complained)
+    said, complained = _read(run.said), _read(run.complained)
     seconds = round(time.monotonic() - run.began_s, 3)
     code = run.process.returncode
     about: dict[str, Any] = {
         "cell": run.task.cell, "seed": run.task.seed, "at": now(), "seconds": seconds
     }  # fmt: skip
-    if document is None:
-        line = complained.decode(errors="replace").strip().splitlines()
-        sentence = line[-1].removeprefix("qsync: ") if line else f"the run ended with {code} and said nothing"
-        return Ended(**about, exit_code=code, **fields_of_line(sentence, code))
-    folder = Path(document["folder"])
-    if "outcome" in document:
-        return Ended(
-            **about, exit_code=code, **consistent(fields_of_verdict(document, folder, results), code)
-        )
+    document = _decoded(said)
+    if document is None or "outcome" in document:
+        return Ended(**about, exit_code=code, **fields_of_run(said, complained, code, results))
     recorded = msgspec.convert(document, Recorded)
     return ToJudge(
         **about,
-        run=os.path.relpath(folder, results),
+        run=os.path.relpath(recorded.folder, results),
         interrupted=recorded.interrupted,
         failure=recorded.failure,
     )
