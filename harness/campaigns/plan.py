@@ -329,9 +329,7 @@ def _cell(part: Part, name: str, fields: Fields, path: Path, runs_here: bool) ->
 def cell_name(plan: Plan, more: list[str]) -> str:
     """The cell in words: the same for all its seeds, on every night."""
     fields = fields_of(plan)
-    named = [
-        str(fields[field]) for field in ("system", "configuration", "cluster", "workload") if field in fields
-    ]
+    named = [str(fields[field]) for field in NAMED[:4] if field in fields]
     words = [*named, "+".join(plan.faults) or "none"]
     if plan.bugs:
         words.append("with " + "+".join(plan.bugs))

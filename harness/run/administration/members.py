@@ -63,7 +63,7 @@ class _Change:
         self._is_settled = settled
         self._deployed.tell(settled=settled, joins=joins)
 
-    def _is_in_effect(self) -> None:
+    def _note_effect(self) -> None:
         self._effect_ns = self._deployed.cluster.now_ns()
 
     async def _all_agree(self) -> bool:
@@ -210,9 +210,7 @@ class _Change:
             return ""
         return f"{often(len(self._ended))} the newcomer ended while it joined ({self._ended[-1]}); "
 
-    async def _evidence(
-        self, heal_asked_ns: int, *, healed: bool | None, counters: dict[str, int]
-    ) -> Evidence:
+    def _evidence(self, heal_asked_ns: int, *, healed: bool | None, counters: dict[str, int]) -> Evidence:
         return Evidence(
             took_effect=self._effect_ns is not None,
             asked_ns=self._asked_ns,
@@ -235,7 +233,7 @@ class _Change:
         healed = await self._deployed.until(is_agreed, self._deployed.deadline_ns())
         if healed and not self._is_settled:
             self._tell(settled=True)
-        return await self._evidence(heal_asked_ns, healed=healed, counters={})
+        return self._evidence(heal_asked_ns, healed=healed, counters={})
 
 
 class Removal(_Change):
@@ -244,13 +242,13 @@ class Removal(_Change):
             return
         await self._deployed.administered.terminate(self._node)
         if await self._remove():
-            self._is_in_effect()
+            self._note_effect()
 
 
 class Addition(_Change):
     async def begin(self) -> None:
         if await self._all_agree() and await self._join():
-            self._is_in_effect()
+            self._note_effect()
 
 
 class Replacement(_Change):
@@ -259,17 +257,17 @@ class Replacement(_Change):
             return
         await self._deployed.administered.destroy(self._node)
         if await self._deployed.cluster.status(self._node) is None:
-            self._is_in_effect()
+            self._note_effect()
 
     async def end(self) -> Evidence:
         heal_asked_ns = self._deployed.cluster.now_ns()
         if self._number is None or self._effect_ns is None:
-            return await self._evidence(heal_asked_ns, healed=None, counters={})
+            return self._evidence(heal_asked_ns, healed=None, counters={})
         healed = await self._remove()
         if healed:
             self._detail += "; "
             healed = await self._join()
-        return await self._evidence(heal_asked_ns, healed=healed, counters={"disks_lost": 1})
+        return self._evidence(heal_asked_ns, healed=healed, counters={"disks_lost": 1})
 
 
 def _members(status: Mapping[str, object] | None) -> tuple[int, ...]:
