@@ -33,26 +33,20 @@ Stratum = tuple[Count, Count]
 """One cell: the earlier night, the later one."""
 
 
-def chance_of_more(strata: Iterable[Stratum]) -> Fraction:
-    """The probability that the later night shows so many hits or more if nothing has changed; 1 without runs."""
-    ways = [1]  # ways[x]: the draws that give x hits to the later night
-    hits = 0
+def chances(strata: Iterable[Stratum]) -> tuple[Fraction, Fraction]:
+    """The probabilities that the later night shows so many hits or more, and so many or fewer, if nothing has changed;
+    1 without runs.
+    """
+    ways, place = [1], 0  # ways[x]: the draws that give x hits more than the least to the later night
     for before, after in strata:
-        ways = _convolved(ways, _ways(before, after))
-        hits += after.hits
-    return Fraction(sum(ways[hits:]), sum(ways))
-
-
-def chance_of_fewer(strata: Iterable[Stratum]) -> Fraction:
-    """The probability of so many hits or fewer on the later night if nothing has changed."""
-    return chance_of_more((after, before) for before, after in strata)
-
-
-def _ways(before: Count, after: Count) -> list[int]:
-    hits = before.hits + after.hits
-    return [
-        math.comb(after.runs, x) * math.comb(before.runs, hits - x) for x in range(min(hits, after.runs) + 1)
-    ]
+        hits = before.hits + after.hits
+        least, most = max(hits - before.runs, 0), min(hits, after.runs)
+        ways = _convolved(
+            ways,
+            [math.comb(after.runs, x) * math.comb(before.runs, hits - x) for x in range(least, most + 1)],
+        )
+        place += after.hits - least
+    return Fraction(sum(ways[place:]), sum(ways)), Fraction(sum(ways[: place + 1]), sum(ways))
 
 
 def _convolved(ways: Sequence[int], other: Sequence[int]) -> list[int]:

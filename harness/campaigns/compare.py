@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal, get_args
 
-from harness.campaigns.chance import Count, Stratum, chance_of_fewer, chance_of_more
+from harness.campaigns.chance import Count, Stratum, chances
 from harness.campaigns.coverage import States, counted
 from harness.campaigns.journal import OUTCOMES, Ended, Journal
 from harness.campaigns.summary import NO_FINGERPRINT
@@ -357,7 +357,7 @@ def _change(was: Count, now: Count, strata: Sequence[Stratum], bound: Fraction) 
         return "new", Fraction(1)
     if not now.runs:
         return "not tried", Fraction(1)
-    more, fewer = chance_of_more(strata), chance_of_fewer(strata)
+    more, fewer = chances(strata)
     if not now.hits:
         return ("gone" if fewer <= bound else "not seen"), fewer
     if more <= bound:
@@ -379,7 +379,7 @@ def _undecided(cells: Sequence[str], before: Runs, after: Runs) -> Iterator[Unde
     bound = FALSE_ALARM / max(len(pairs), 1)
     rows = []
     for cell, (was, now) in pairs.items():
-        chance = chance_of_more([(was, now)])
+        chance, _ = chances([(was, now)])
         is_first = now.hits > 0 and was.runs > 0 and not was.hits
         words = Counter(run.outcome for run in after.get(cell, ()) if run.outcome not in CONCLUSIVE)
         outcomes = ", ".join(f"{count} {word}" for word, count in words.items())
@@ -450,7 +450,7 @@ def _strata(name: str, cells: Sequence[str], was: Reaching, now: Reaching) -> li
 
 def _turn(name: str, strata: Sequence[Stratum], bound: Fraction) -> Turn:
     was, now = (sum((stratum[side] for stratum in strata), Count()) for side in (0, 1))
-    fewer = chance_of_fewer(strata) if was.hits and not now.hits else Fraction(1)
+    fewer = chances(strata)[1] if was.hits and not now.hits else Fraction(1)
     change: Cover = ""
     if not was.hits:
         change = "added"

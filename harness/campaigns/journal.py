@@ -182,9 +182,8 @@ class Journal:
                     os.truncate(path, before)
                     raise
         except OSError:
-            self.unwritten += (
-                1  # the campaign goes on; if it is killed, a run that is not noted is done again
-            )
+            # The campaign goes on. If it is killed, a run that is not noted is done again.
+            self.unwritten += 1
 
     def _take(self, line: _Line) -> None:
         self._times.append(line.at)
