@@ -142,7 +142,9 @@ def measure(
     errands, refused = _errands(clean, about, runs_per_bug)
     book = _Book(kept_in / f"{_digest(code, clean, runs_per_bug)}.json")
     deadline_s = time.time() + time_limit_s
-    todo = [(place, errand) for place, errand in enumerate(errands) if not book.has(errand.bug, place)]
+    todo = [
+        (place, errand) for place, errand in enumerate(errands) if _key(errand.bug, place) not in book.done
+    ]
     if todo:
         count = f"{len(about)} seeded bugs, at most {runs_per_bug} runs each, and {runs_per_bug} without"
         tell(f"measuring in the simulator which bugs this matrix finds: {count}")
@@ -316,9 +318,6 @@ class _Book:
             self.done = msgspec.json.decode(path.read_bytes(), type=_Kept).done
         except (OSError, *NOT_JSON):
             self.done = {}
-
-    def has(self, bug: str, place: int) -> bool:
-        return _key(bug, place) in self.done
 
     def keep(self, done: Done) -> None:
         self.done[_key(done.bug, done.place)] = done

@@ -14,7 +14,7 @@ drawn again. For a seeded bug the system may say instead where the bug shows (`V
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from harness.clients.operations import Delete
@@ -176,8 +176,8 @@ def _faults(dice: Dice, plan: Plan, system: System) -> tuple[str, ...]:
         elif not set(names) & set(survived):
             names = (*names, chance.choice([name for name in possible if name in survived]))
     scenes = dice.weighted(SCENES)
-    members = _members(chance, plan)
-    operated = tuple(_operated(chance, plan))
+    members = _members(chance)
+    operated = tuple(name for name, often in BESIDE if chance.random() < often)
     if members and chance.random() < RESTARTED_BESIDE:
         operated = tuple(dict.fromkeys((*operated, "rolling-restart")))
     beside = (*members, *operated, *scenes)
@@ -194,17 +194,12 @@ def _has_room(name: str, plan: Plan, system: System) -> bool:
     return is_able and plan.nodes >= max(FAULTS[fault].nodes_min for fault in faults)
 
 
-def _members(chance: random.Random, plan: Plan) -> tuple[str, ...]:
+def _members(chance: random.Random) -> tuple[str, ...]:
     """The drawn change of members, as names of faults; empty for none."""
     draw = chance.random()
     if draw < LOST_DISKS:
         return (LOST_DISK,)
     return (MEMBERSHIP,) if draw < LOST_DISKS + MEMBERS_CHANGE else ()
-
-
-def _operated(chance: random.Random, plan: Plan) -> Iterator[str]:
-    """The drawn actions of the operator, as names of faults."""
-    return (name for name, often in BESIDE if chance.random() < often)
 
 
 def survived_by(plan: Plan) -> tuple[str, ...]:
