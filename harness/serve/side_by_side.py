@@ -83,7 +83,7 @@ def _outcome(of: Stored) -> dict[str, str]:
     rows = {"outcome": of.run.outcome, "sentence": of.run.sentence}
     strongest = of.verdict.get("strongest")
     if isinstance(strongest, str | Mapping):
-        rows["strongest model that held"] = _text(strongest)
+        rows["strongest model that held, dirty reads aside"] = _text(strongest)
     evidence = _mapping(of.verdict.get("evidence"))
     rows |= {
         f"operations: {word.replace('_', ' ')}": f"{evidence[word]:,}"

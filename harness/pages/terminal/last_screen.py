@@ -4,7 +4,7 @@ ANOMALY  Key r3 lost an acknowledged write: …
 
 2,412 ok  12 fail  33 info   611 ok under a fault   3 rollbacks
 faults that took effect (5 of 6): kill ×2, isolate-owner, pause, slow-links
-strongest model that held: coherence
+strongest model that held, dirty reads aside: coherence
   violation  linearizable: 1 of 6 keys has no such order
   finding    replica-reads: …
 
@@ -63,7 +63,7 @@ def _counts(verdict: Mapping[str, Any]) -> str:
 
 def _strongest(verdict: Mapping[str, Any]) -> list[str]:
     model = printable(str(verdict.get("strongest") or ""))
-    return [cut(f"strongest model that held: {model}")] if model else []
+    return [cut(f"strongest model that held, dirty reads aside: {model}")] if model else []
 
 
 def _versions(verdict: Mapping[str, Any]) -> list[str]:

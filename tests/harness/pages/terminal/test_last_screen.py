@@ -53,6 +53,13 @@ def test_it_says_what_is_needed_in_this_order() -> None:
     ]
 
 
+def test_the_strongest_model_says_that_it_leaves_dirty_reads_out() -> None:
+    """If it failed, "linearizable" would stand beside stale reads of a store that only has dirty ones."""
+    assert "strongest model that held, dirty reads aside: linearizable" in last_screen(
+        verdict(strongest="linearizable"), FOLDER
+    )
+
+
 def test_who_came_to_which_version_when_is_one_line() -> None:
     """If it failed, one would have to open the page to see how far an upgrade came."""
     told = (
