@@ -49,7 +49,7 @@ def test_a_stale_read_leaves_less_than_what_fresh_ones_are_promised() -> None:
 
 
 def test_a_weak_model_beside_stale_replicas_names_its_reason() -> None:
-    """If it failed, "VALID" would stand beside "strongest model that held, dirty reads aside: none", and nothing would explain it."""
+    """If it failed, "VALID" would stand beside a strongest model of "none", and nothing would explain it."""
     stale = Verdict(checker="prefix", result="valid", summary="", details={"stale_reads": 2})
     fresh = Verdict(checker="prefix", result="valid", summary="", details={"stale_reads": 0})
     assert excused("none", [stale]) == "none (replica reads may be stale by the promise)"
