@@ -160,6 +160,12 @@ def _summed(links: ByLink, affected: int) -> dict[str, int]:
     return totals | {"shortest_delay_ns": min(shortest, default=0)}
 
 
+def links_around(nodes: Iterable[str], all_nodes: Iterable[str]) -> list[LinkName]:
+    """Each link between these nodes and all others once, both ways."""
+    pairs = [(node, other) for node in nodes for other in all_nodes if other != node]
+    return list(dict.fromkeys(link for one, other in pairs for link in ((one, other), (other, one))))
+
+
 class RelayLinks:
     """Implements `harness.faults.hands.Links`. `cluster`: its name; `nodes`: all nodes, and the name of the clients'
     end."""
@@ -203,14 +209,7 @@ class RelayIsolation:
         self._nodes = tuple(nodes)
 
     async def cut_off(self, fault: Fault) -> None:
-        links = {
-            link: None
-            for node in fault.nodes
-            for other in self._nodes
-            if other != node
-            for link in ((node, other), (other, node))
-        }
-        await self._relay.cut(fault.id, links)
+        await self._relay.cut(fault.id, links_around(fault.nodes, self._nodes))
 
     async def forget(self, fault: Fault) -> None:
         for node in fault.nodes:

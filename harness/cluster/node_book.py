@@ -6,11 +6,13 @@ is a crash unless a fault or an operator asked for it, or the node was allowed t
 
 from __future__ import annotations
 
+import asyncio
 import signal
+from abc import abstractmethod
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Final, Literal
+from typing import Final, Generic, Literal, Protocol, TypeVar
 
 from harness.cluster.protocol import Ended, Orphans
 from harness.errors import NodeEnded
@@ -94,3 +96,50 @@ class NodeBook:
         """Processes that outlived their node, and were killed, since the last call."""
         orphans, self._orphans = tuple(self._orphans), []
         return orphans
+
+
+class OfNode(Protocol):
+    """How a node is started."""
+
+    @property
+    def node(self) -> str: ...
+
+
+Options = TypeVar("Options", bound=OfNode)
+
+
+class ProcessBook(NodeBook, Generic[Options]):
+    """The same of nodes that are processes. Each is started with its options, until it gets others."""
+
+    def __init__(self, options: Mapping[str, Options], now_ns: Callable[[], int]) -> None:
+        super().__init__()
+        self._options = dict(options)
+        self._now_ns = now_ns
+
+    @abstractmethod
+    async def start_again(self, node: str) -> None:
+        """Start a node, wait until it is ready, inform the relays. Raises ClusterError."""
+
+    @abstractmethod
+    def is_alive(self, node: str) -> bool: ...
+
+    async def start(self) -> None:
+        """All nodes, side by side. Raises the ClusterError of the first that does not come up."""
+        raise_first(await asyncio.gather(*map(self.start_again, self._options), return_exceptions=True))
+
+    def start_with(self, options: Options) -> None:
+        """Start the node like this from now on."""
+        self._options[options.node] = options
+
+    async def revive(self, node: str) -> bool:
+        """Undo a `kill`; False if another fault keeps the node dead. Raises ClusterError."""
+        self._kills[node] -= 1
+        if self._kills[node]:
+            return False
+        if not self.is_alive(node):
+            await self.start_again(node)
+        return True
+
+    def note_orphans(self, orphans: Mapping[str, str]) -> None:
+        """Node → which processes outlived it, in words; "" if none did."""
+        self._orphans += [Orphans(node, self._now_ns(), words) for node, words in orphans.items() if words]

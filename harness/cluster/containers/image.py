@@ -58,9 +58,19 @@ def _knock(host: str) -> None:
 def node_image(client: Any, *, base: str | None = None, root: Path = ROOT) -> str:
     """The name of the image, built if there is none yet, with the nodes below `root`. Raises ClusterError."""
     base = base or base_name(client)
-    name = f"{REPOSITORY}:{_digest(base, id_of(client, base), root)}"
+    versions, sources = versions_of_a_node(), _sources(root)
+    name = f"{REPOSITORY}:{digest_of(base, id_of(client, base), versions, sources, root)}"
     if not is_there(client, name):
-        _build(client, base, name, root)
+        build(
+            client,
+            base,
+            name,
+            dockerfile=ROOT / "nodes/host/Dockerfile",
+            versions=versions,
+            sources=sources,
+            under=".",
+            root=root,
+        )
     return name
 
 
@@ -124,10 +134,6 @@ def _sources(root: Path) -> list[Path]:
     )
 
 
-def _digest(base: str, base_id: str, root: Path) -> str:
-    return digest_of(base, base_id, versions_of_a_node(), _sources(root), root)
-
-
 def digest_of(
     base: str, base_id: str, versions: Sequence[str], sources: Iterable[Path], root: Path = ROOT
 ) -> str:
@@ -136,20 +142,6 @@ def digest_of(
     for path in sources:
         digest.update(str(path.relative_to(root)).encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()[:16]
-
-
-def _build(client: Any, base: str, name: str, root: Path) -> None:
-    dockerfile = ROOT / "nodes/host/Dockerfile"
-    build(
-        client,
-        base,
-        name,
-        dockerfile=dockerfile,
-        versions=versions_of_a_node(),
-        sources=_sources(root),
-        under=".",
-        root=root,
-    )
 
 
 def build(
@@ -176,7 +168,10 @@ def build(
             target = context / under / path.relative_to(root)
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(path, target)
-        packed = _wheels(client, base, versions)
+        try:
+            packed = _wheels(client, base, versions)
+        except docker.errors.DockerException as error:
+            raise ClusterError(f"the base image {base} does not say which Python it has: {error}") from error
         if unpacked:
             for wheel in sorted(packed.glob("*.whl")):
                 shutil.unpack_archive(wheel, context / "packages", "zip")

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from harness.cluster.containers.packet_filter import LOSSES, PacketFilter, Pair, lossy
+from harness.cluster.network_faults import links_around
 from harness.errors import WrongUse
 from harness.faults.fault import Evidence, Fault, Link
 
@@ -192,12 +193,4 @@ class PacketIsolation:
         await self._packets.remove("cuts", self._pairs(fault))
 
     def _pairs(self, fault: Fault) -> list[Pair]:
-        """Each link of the nodes once, both ways; the clients' among them."""
-        links = {
-            link: None
-            for node in fault.nodes
-            for other in self._packets.addresses
-            if other != node
-            for link in ((node, other), (other, node))
-        }
-        return [self._packets.pair(link) for link in links]
+        return [self._packets.pair(link) for link in links_around(fault.nodes, self._packets.addresses)]

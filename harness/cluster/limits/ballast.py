@@ -35,8 +35,6 @@ def main(kind: str, folder: str, size: int, scratch: str) -> None:
         fill(size)
     else:
         press(size, scratch)
-    while not is_over(1.0):
-        pass
 
 
 def fill(size: int) -> None:

@@ -86,13 +86,9 @@ class Group:
         """The memory that the group needs: all but pages of files, which could be read again."""
         used = "memory.usage_in_bytes" if self.version == 1 else "memory.current"
         stat = _table(self.memory / "memory.stat")
-        files = sum(stat.get(f"{prefix}{kind}_file", 0) for prefix in self._prefixes for kind in _FILE_LISTS)
+        prefix = "total_" if self.version == 1 else ""  # of counters that include the groups within
+        files = sum(stat.get(f"{prefix}{kind}_file", 0) for kind in ("active", "inactive"))
         return max(0, int((self.memory / used).read_text()) - files)
-
-    @property
-    def _prefixes(self) -> tuple[str]:
-        """Before the names of counters that include the groups within."""
-        return ("total_",) if self.version == 1 else ("",)
 
     # ---- limits
 
@@ -157,9 +153,6 @@ class Group:
         """The process and all that it starts from now on are in the group."""
         for folder in self.folders:
             (folder / "cgroup.procs").write_text(str(pid))
-
-
-_FILE_LISTS: Final = ("active", "inactive")
 
 
 def group_of(pid: int | str, proc: Path = Path("/proc")) -> Group:

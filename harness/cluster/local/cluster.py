@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import random
 import socket
 from collections.abc import Awaitable, Callable, Collection, Iterable
 from dataclasses import dataclass
@@ -33,6 +32,7 @@ from harness.cluster.mounted_disk.disks import Mounted, mounted
 from harness.cluster.network_faults import RelayLinks
 from harness.cluster.ownership import RunId, lives, this_harness
 from harness.cluster.place import FROM, Place, Which
+from harness.cluster.ports import free_ports
 from harness.cluster.probe import Probes
 from harness.cluster.real_cluster import CLIENT, STATUS_WITHIN_NS, RealCluster, RealSettings
 from harness.cluster.relay.link import LinkName
@@ -42,7 +42,8 @@ from harness.errors import ClusterError, WrongUse
 
 _HOST: Final = "127.0.0.1"
 _PORT_MAX: Final = 65535
-_CHOSEN_PORTS: Final = (20_000, 32_000)
+_CHOSEN_PORTS: Final = range(20_000, 32_000)
+"""Outside of those that the system gives to connections."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,7 +163,8 @@ class LocalCluster(RealCluster[LocalNodes]):
         if base < 0 or last > _PORT_MAX:
             raise WrongUse(f"base port {base}: ports {base} to {last} are needed, expected 1 to {_PORT_MAX}")
         if not base and self._settings.are_dialed_unready:
-            return dict(zip(self._nodes, _free_ports(len(self._nodes)), strict=True))
+            ports = free_ports(len(self._nodes), _HOST, _CHOSEN_PORTS)
+            return dict(zip(self._nodes, ports, strict=True))
         return {node: base + index if base else 0 for index, node in enumerate(self._nodes)}
 
     async def _open_routes(self, relay: Relay) -> None:
@@ -211,17 +213,6 @@ class LocalCluster(RealCluster[LocalNodes]):
             return await self._admin.status(node, STATUS_WITHIN_NS) is not None
 
         return answers
-
-
-def _free_ports(count: int) -> list[int]:
-    """Different ports that are not in use now, outside of those that the system gives to connections."""
-    ports: dict[int, None] = {}
-    while len(ports) < count:
-        port = random.randrange(*_CHOSEN_PORTS)
-        with socket.socket() as attempt, contextlib.suppress(OSError):
-            attempt.bind((_HOST, port))
-            ports[port] = None
-    return list(ports)
 
 
 def _check_free(ports: Iterable[int]) -> None:

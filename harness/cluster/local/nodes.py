@@ -12,8 +12,8 @@ from typing import Final
 
 from harness.cluster import faketime_files
 from harness.cluster.local.processes import NodeProcess, StartOptions
-from harness.cluster.node_book import Asked, NodeBook, raise_first
-from harness.cluster.protocol import Ended, Orphans
+from harness.cluster.node_book import Asked, ProcessBook
+from harness.cluster.protocol import Ended
 from harness.cluster.relay.remote import Relay
 from harness.errors import ClusterError
 
@@ -21,22 +21,15 @@ _STOP_WITHIN_S: Final = 2.0
 _TERMINATES_WITHIN_S: Final = 10.0
 
 
-class LocalNodes(NodeBook):
+class LocalNodes(ProcessBook[StartOptions]):
     def __init__(self, options: Mapping[str, StartOptions], relay: Relay, now_ns: Callable[[], int]) -> None:
-        super().__init__()
-        self._options = options
+        super().__init__(options, now_ns)
         self._relay = relay
-        self._now_ns = now_ns
         self._processes: dict[str, NodeProcess] = {}
         self._watchers: dict[str, asyncio.Task[None]] = {}
         self._asked_to_end: dict[NodeProcess, Asked] = {}
 
-    async def start(self) -> None:
-        """All nodes, side by side. Raises the ClusterError of the first that does not come up."""
-        raise_first(await asyncio.gather(*map(self.start_one, self._options), return_exceptions=True))
-
-    async def start_one(self, node: str) -> None:
-        """Start a node, wait until it is ready, inform the relay. Raises ClusterError."""
+    async def start_again(self, node: str) -> None:
         if self._is_stopping:
             raise ClusterError(f"{node} is not started: the cluster is being stopped")
         process = self._processes[node] = await NodeProcess.spawn(self._options[node])
@@ -72,22 +65,6 @@ class LocalNodes(NodeBook):
         if not self.is_alive(node):
             await asyncio.shield(self._watchers[node])  # how it ended is known
         return await super().feed(node)
-
-    def start_with(self, options: StartOptions) -> None:
-        """Start the node like this from now on."""
-        self._options = {**self._options, options.node: options}
-
-    async def start_again(self, node: str) -> None:
-        await self.start_one(node)
-
-    async def revive(self, node: str) -> bool:
-        """Undo a `kill`; False if another fault keeps the node dead. Raises ClusterError."""
-        self._kills[node] -= 1
-        if self._kills[node]:
-            return False
-        if not self.is_alive(node):
-            await self.start_one(node)
-        return True
 
     async def pause(self, node: str) -> bool:
         """Stop the node; True if all threads of all its processes are stopped."""
@@ -131,11 +108,7 @@ class LocalNodes(NodeBook):
         await asyncio.gather(*self._watchers.values(), return_exceptions=True)
 
     async def _stop(self, process: NodeProcess) -> None:
-        self._note_orphans(process, (await process.stop(_STOP_WITHIN_S)).outlived)
-
-    def _note_orphans(self, process: NodeProcess, outlived: str) -> None:
-        if outlived:
-            self._orphans.append(Orphans(process.node, self._now_ns(), outlived))
+        self.note_orphans({process.node: (await process.stop(_STOP_WITHIN_S)).outlived})
 
     async def _watch(self, process: NodeProcess) -> None:
         """Note the end of the process. Its port may belong to another process now, its number soon too."""
@@ -147,5 +120,5 @@ class LocalNodes(NodeBook):
         if self._processes[process.node] is process:
             await self._relay.set_port(process.node, 0)
         if asked is None and not self._is_stopping:
-            self._note_orphans(process, await process.family.outlived())
+            self.note_orphans({process.node: await process.family.outlived()})
         await self._relay.release(process.pid)

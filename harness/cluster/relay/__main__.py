@@ -5,33 +5,20 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import sys
 from typing import Final
 
 from harness.cluster.open_files import allow_many
-from harness.cluster.relay.control import Control, Lines
-from harness.cluster.relay.guard import Guard, ask_for_signal_at_death_of_parent
+from harness.cluster.relay.control import Control, answer_stdin
+from harness.cluster.relay.guard import Guard
 from harness.cluster.relay.switchboard import Switchboard
 
 _OBSERVE_EVERY_S: Final = 0.02
 
 
 async def _serve() -> None:
-    loop = asyncio.get_running_loop()
-    over = asyncio.Event()
     switchboard, guard = Switchboard(), Guard()
-    control = Control(switchboard, guard)
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        loop.add_signal_handler(number, over.set)
-    ask_for_signal_at_death_of_parent(signal.SIGTERM)  # not SIGKILL: the nodes must be killed first
-    answers, _ = await loop.connect_write_pipe(asyncio.BaseProtocol, sys.stdout)
-
-    async def on_line(line: bytes) -> None:
-        answers.write(await control.answer(line))
-
-    await loop.connect_read_pipe(lambda: Lines(on_line, over.set), sys.stdin)
-    observer = loop.create_task(_observe(switchboard))
-    await over.wait()
+    observer = asyncio.get_running_loop().create_task(_observe(switchboard))
+    await answer_stdin(Control(switchboard, guard).do)
     observer.cancel()
     guard.kill_all()
 

@@ -14,7 +14,8 @@
 | counters | fault | links: what the fault did on each |
 | forget | fault | |
 | reset, discard | node | connections |
-| guard, release | pid | |
+| guard | pid, mark | |
+| release | pid | |
 | totals | | passed, connections |
 
 Commands are done one after the other, each at one instant (but for `listen`). The end of the channel is the
@@ -26,12 +27,15 @@ from __future__ import annotations
 import asyncio
 import errno
 import json
+import signal
+import sys
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, cast
 
-from harness.cluster.relay.guard import Guard
+from harness.cluster.relay.guard import Guard, ask_for_signal_at_death_of_parent
 from harness.cluster.relay.link import LinkName
 from harness.cluster.relay.switchboard import Switchboard
+from harness.errors import ClusterError
 
 Command = Mapping[str, Any]  # JSON's door: checked by its use, answered with an error
 Result = dict[str, object]
@@ -42,17 +46,7 @@ class Control:
         self._switchboard = switchboard
         self._guard = guard
 
-    async def answer(self, line: bytes) -> bytes:
-        """Do one command; the line that answers it."""
-        command: Command = {}
-        try:
-            command = json.loads(line)
-            result = await self._do(command)
-        except Exception as error:  # the relay must live on, and the harness must hear of it
-            result = {"error": _sentence(error, command)}
-        return json.dumps({"id": command.get("id"), **result}).encode() + b"\n"
-
-    async def _do(self, command: Command) -> Result:
+    async def do(self, command: Command) -> Result:
         board = self._switchboard
         match command["do"]:
             case "listen":
@@ -60,10 +54,10 @@ class Control:
             case "port":
                 board.set_port(command["node"], command["port"], command["host"])
             case "cut":
-                return {"at_ns": board.cut(command["fault"], _links(command))}
+                return {"at_ns": board.cut(command["fault"], links_of(command))}
             case "slow":
                 how = {name: command[name] for name in ("delay_ns", "jitter_ns", "bytes_per_s", "seed")}
-                return {"at_ns": board.slow(command["fault"], _links(command), **how)}
+                return {"at_ns": board.slow(command["fault"], links_of(command), **how)}
             case "heal":
                 return {"at_ns": board.heal(command["fault"], command["seed"])}
             case "counters":
@@ -93,6 +87,34 @@ class Control:
             raise
 
 
+async def answered(do: Callable[[Command], Awaitable[Result]], line: bytes) -> bytes:
+    """Do one command; the line that answers it."""
+    command: Command = {}
+    try:
+        command = dict(json.loads(line))
+        result = await do(command)
+    except Exception as error:  # the process must live on, and the harness must hear of it
+        text = str(error) if isinstance(error, OSError | ValueError | ClusterError) else repr(error)
+        result = {"error": f"{command.get('do', 'not a command')}: {text}"}
+    return json.dumps({"id": command.get("id"), **result}).encode() + b"\n"
+
+
+async def answer_stdin(do: Callable[[Command], Awaitable[Result]]) -> None:
+    """Answer the lines of stdin on stdout, until that ends, a signal comes, or the parent is dead."""
+    loop = asyncio.get_running_loop()
+    over = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        loop.add_signal_handler(number, over.set)
+    ask_for_signal_at_death_of_parent(signal.SIGTERM)  # not SIGKILL: the caller has to clean up
+    answers, _ = await loop.connect_write_pipe(asyncio.BaseProtocol, sys.stdout)
+
+    async def on_line(line: bytes) -> None:
+        answers.write(await answered(do, line))
+
+    await loop.connect_read_pipe(lambda: Lines(on_line, over.set), sys.stdin)
+    await over.wait()
+
+
 class Lines(asyncio.Protocol):
     """The channel: splits what comes into lines, and says when it ended."""
 
@@ -117,10 +139,5 @@ class Lines(asyncio.Protocol):
             await self._on_line(await self._waiting.get())
 
 
-def _links(command: Command) -> list[LinkName]:
+def links_of(command: Command) -> list[LinkName]:
     return [cast(LinkName, tuple(link)) for link in command["links"]]
-
-
-def _sentence(error: Exception, command: Command) -> str:
-    text = str(error) if isinstance(error, OSError | ValueError) else repr(error)
-    return f"{command.get('do', 'not a command')}: {text}"

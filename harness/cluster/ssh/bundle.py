@@ -25,6 +25,7 @@ _PATTERNS: Final = (
     "harness/cluster/last_words.py",
     "harness/cluster/open_files.py",
     "harness/cluster/place.py",
+    "harness/cluster/ports.py",
     "harness/cluster/probe.py",
     "harness/cluster/storage.py",
     "harness/cluster/limits/__init__.py",

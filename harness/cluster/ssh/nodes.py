@@ -10,8 +10,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from harness.cluster.node_book import Asked, NodeBook, raise_first
-from harness.cluster.protocol import Ended, Orphans
+from harness.cluster.node_book import Asked, ProcessBook
+from harness.cluster.protocol import Ended
 from harness.cluster.relay.remote import Commands
 from harness.cluster.ssh.machine import Machine
 from harness.errors import ClusterError, NodeEnded
@@ -34,7 +34,7 @@ class StartOptions:
     early: bool
 
 
-class SshNodes(NodeBook):
+class SshNodes(ProcessBook[StartOptions]):
     """`answers`: whether a node answers a request for its status; `why_silent`: why it did not."""
 
     def __init__(
@@ -45,10 +45,8 @@ class SshNodes(NodeBook):
         answers: Callable[[str], Awaitable[bool]],
         why_silent: Callable[[str], str],
     ) -> None:
-        super().__init__()
-        self._options = options
+        super().__init__(options, now_ns)
         self._relays = relays
-        self._now_ns = now_ns
         self._answers = answers
         self._why_silent = why_silent
         self._pids: dict[str, int] = {}
@@ -60,12 +58,7 @@ class SshNodes(NodeBook):
         self._how_it_ended: dict[str, Ended] = {}
         """The last end of each node."""
 
-    async def start(self) -> None:
-        """All nodes, side by side. Raises the ClusterError of the first that does not come up."""
-        raise_first(await asyncio.gather(*map(self.start_one, self._options), return_exceptions=True))
-
-    async def start_one(self, node: str) -> None:
-        """Start a node, wait until it answers, inform the relays. Raises ClusterError."""
+    async def start_again(self, node: str) -> None:
         if self._is_stopping:
             raise ClusterError(f"{node} is not started: the cluster is being stopped")
         options = self._options[node]
@@ -138,23 +131,6 @@ class SshNodes(NodeBook):
         await self._relays.set_port(node, 0)
         return answer
 
-    async def revive(self, node: str) -> bool:
-        """Undo a `kill`; False if another fault keeps the node dead. Raises ClusterError."""
-        self._kills[node] -= 1
-        if self._kills[node]:
-            return False
-        if not self.is_alive(node):
-            await self.start_one(node)
-        return True
-
-    def start_with(self, options: StartOptions) -> None:
-        """Start the node like this from now on."""
-        self._options = {**self._options, options.node: options}
-
-    async def start_again(self, node: str) -> None:
-        """Raises ClusterError."""
-        await self.start_one(node)
-
     async def pause(self, node: str) -> bool:
         """Stop the node; True if all threads of all its processes are stopped."""
         self._pauses[node] += 1
@@ -188,10 +164,6 @@ class SshNodes(NodeBook):
             "left", node=node, host=options.machine.host.binds, port=options.port
         )
         return str(answer["left"])
-
-    def note_orphans(self, orphans: Mapping[str, str]) -> None:
-        """Node → which processes outlived it, in words."""
-        self._orphans += [Orphans(node, self._now_ns(), words) for node, words in orphans.items()]
 
     def stopping(self) -> None:
         """From now on no end is unexpected."""

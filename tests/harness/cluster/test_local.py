@@ -12,7 +12,6 @@ import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +19,9 @@ import psutil  # type: ignore[import-untyped]  # it has no types
 import pytest
 
 from harness.clients.reply import Lost, NotSent, Replied
-from harness.cluster.local import cluster as local_cluster
 from harness.cluster.local.cluster import LocalCluster, LocalSettings
 from harness.cluster.place import Place, node_host
+from harness.cluster.ports import free_ports
 from harness.cluster.protocol import Cluster
 from harness.cluster.stall import StallWatch
 from harness.errors import ClusterError, WrongUse
@@ -453,12 +452,16 @@ def test_a_stop_that_is_cancelled_is_finished_all_the_same(
     asyncio.run(scene())
 
 
-def test_ports_that_are_chosen_are_different_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ports_that_are_chosen_are_different_ones() -> None:
     """If it failed, one start in ten of a cluster of fifty would end with an address in use."""
-    (first,) = local_cluster._free_ports(1)
-    drawn = chain([first, first], range(first + 1, first + 1000))
-    monkeypatch.setattr("random.randrange", lambda *span: next(drawn))
-    assert len({*local_cluster._free_ports(3)}) == 3
+    for count in (1, 3, 50):
+        span = free_ports(count, "127.0.0.1", range(20_000, 32_000))
+        assert sorted(free_ports(count, "127.0.0.1", span)) == sorted({*span})
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        (_, port) = taken.getsockname()
+        with pytest.raises(OSError, match=r"1 free ports are needed at 127\.0\.0\.1, found 0"):
+            free_ports(1, "127.0.0.1", [port])
 
 
 @pytest.mark.parametrize(

@@ -423,7 +423,9 @@ def test_a_wrong_command_is_answered_and_ends_nothing(tmp_path: Path) -> None:
             await its.relay.listen([("client", "n2", its.route)])
         with pytest.raises(ClusterError, match="cut"):
             await its.relay.cut(1, [3])  # type: ignore[list-item]
+        its.relay._commands.write(b"[1]\nno JSON\n")
         await its.connect()
+        await its.relay.totals()
 
     play(tmp_path, story)
 

@@ -33,16 +33,13 @@ When no harness has spoken for as long as the lease, it is gone: nodes are kille
 from __future__ import annotations
 
 import asyncio
-import errno
 import json
 import os
-import random
 import shutil
 import signal
-import socket
 import sys
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -52,8 +49,9 @@ from harness.cluster.limits.enclosure import Enclosure, began_at, remove_leftove
 from harness.cluster.limits.group import Group
 from harness.cluster.limits.machine import LimitsHere
 from harness.cluster.open_files import allow_many
+from harness.cluster.ports import free_ports
 from harness.cluster.probe import Probes
-from harness.cluster.relay.control import Command, Control, Lines, Result
+from harness.cluster.relay.control import Command, Control, Lines, Result, answered
 from harness.cluster.relay.guard import Guard
 from harness.cluster.relay.switchboard import Switchboard
 from harness.cluster.ssh.remote.bootstrap import MARK, SOCKET
@@ -63,7 +61,6 @@ from harness.errors import ClusterError
 
 _OBSERVE_EVERY_S: Final = 0.02
 _ANSWERS_KEPT: Final = 1000
-_PORT_TRIES: Final = 1000
 
 
 class Supervisor:
@@ -123,30 +120,13 @@ class Supervisor:
             self._at_work[number] = task
 
     async def _answer(self, number: int, line: bytes) -> None:
-        command: Command = {}
-        try:
-            command = json.loads(line)
-            result = await self._do(command)
-            answer = (
-                await self._control.answer(line)
-                if result is None
-                else json.dumps({"id": number, **result}).encode() + b"\n"
-            )
-        except Exception as error:  # else the harness would wait for this answer until it gives up
-            words = str(error) if isinstance(error, OSError | ValueError) else repr(error)
-            answer = (
-                json.dumps({"id": number, "error": f"{command.get('do', '?')}: {words}"}).encode() + b"\n"
-            )
-        self._answers[number] = answer
+        answer = self._answers[number] = await answered(self._do, line)
         del self._at_work[number]
         while len(self._answers) > _ANSWERS_KEPT:
             del self._answers[next(iter(self._answers))]
         self._say(answer)
-        if command.get("do") == "remove":
-            self._over.set()
 
-    async def _do(self, command: Command) -> Result | None:
-        """The answer to a command; None if it is for the relay."""
+    async def _do(self, command: Command) -> Result:
         match command["do"]:
             case "hello":
                 for event in self._events[command["seen"] :]:
@@ -156,7 +136,7 @@ class Supervisor:
                 return {"monotonic_ns": time.monotonic_ns(), "wall_ns": time.time_ns()}
             case "ports":
                 span = range(command["first"], command["last"] + 1)
-                return {"ports": _free_ports(command["count"], command["host"], span)}
+                return {"ports": free_ports(command["count"], command["host"], span)}
             case "write" | "disk":
                 return await self._on_files(command)
             case "enclose" | "limit":
@@ -170,9 +150,9 @@ class Supervisor:
             case "probe" | "probed":
                 self._probe(command)
             case "remove":
-                pass
+                asyncio.get_running_loop().call_soon(self._over.set)  # when this has been answered
             case _:
-                return None
+                return await self._control.do(command)
         return {}
 
     async def _on_child(self, command: Command) -> Result:
@@ -310,32 +290,6 @@ def _number(line: bytes) -> int:
     with suppress(ValueError, TypeError, KeyError):
         return int(json.loads(line)["id"])
     return 0
-
-
-_TAKEN: Final = (errno.EADDRINUSE, errno.EACCES)
-"""This port is not to be had, another may be."""
-
-
-def _free_ports(count: int, host: str, span: Iterable[int]) -> list[int]:
-    """Ports of the span that are not in use now on `host`."""
-    wanted = list(span)
-    random.shuffle(wanted)
-    ports: list[int] = []
-    for port in wanted[:_PORT_TRIES]:
-        if len(ports) == count:
-            break
-        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        with socket.socket(family, kind, protocol) as attempt:
-            try:
-                attempt.bind(address)
-            except OSError as error:
-                if error.errno not in _TAKEN:
-                    raise OSError(f"nothing can listen at {host} there: {error.strerror}") from error
-                continue
-        ports.append(port)
-    if len(ports) < count:
-        raise ValueError(f"{count} free ports are needed at {host}, found {len(ports)}")
-    return ports
 
 
 def main(folder: Path) -> None:
