@@ -317,29 +317,46 @@ def _anomalies(cells: Sequence[str], before: Runs, after: Runs) -> Iterator[Anom
         for run in runs:
             for fingerprint in of_run(run):
                 first.setdefault(fingerprint, run)
-    tested = sum(any(f in _shown(run) for runs in before.values() for run in runs) for f in first)
-    anomalies = [
-        _anomaly(fingerprint, run, cells, before, after, tested) for fingerprint, run in first.items()
-    ]
+    was, now = (
+        {cell: [_shown(run) for run in _conclusive(night.get(cell, ()))] for cell in cells}
+        for night in (before, after)
+    )
+    strata = {fingerprint: _strata(fingerprint, cells, was, now) for fingerprint in first}
+    bound = _bound(strata.values())
+    anomalies = [_anomaly(name, run, strata[name], bound) for name, run in first.items()]
     yield from sorted(
         anomalies,
         key=lambda anomaly: (CHANGES.index(anomaly.change), -anomaly.after.hits, anomaly.fingerprint),
     )
 
 
-def _anomaly(
-    fingerprint: str, first: Ended, cells: Sequence[str], before: Runs, after: Runs, tested: int
-) -> Anomaly:
-    strata: list[Stratum] = [
-        (_count(fingerprint, before.get(cell, ())), _count(fingerprint, after.get(cell, ())))
-        for cell in cells
-    ]
-    strata = [(old, new) for old, new in strata if old.hits or new.hits]
-    was, now = (
-        sum((stratum[0] for stratum in strata), Count()),
-        sum((stratum[1] for stratum in strata), Count()),
-    )
-    change, chance = _change(was, now, strata, FALSE_ALARM / max(tested, 1))
+Showing = Mapping[str, Sequence[tuple[str, ...]]]
+"""Cell → the fingerprints, or the rare turns, that each of its runs shows."""
+
+
+def _strata(name: str, cells: Sequence[str], was: Showing, now: Showing) -> list[Stratum]:
+    """Of the cells that show this name on either night."""
+
+    def count(runs: Sequence[tuple[str, ...]]) -> Count:
+        return Count(sum(name in run for run in runs), len(runs))
+
+    pairs = [(count(was[cell]), count(now[cell])) for cell in cells]
+    return [(old, new) for old, new in pairs if old.hits or new.hits]
+
+
+def _bound(tests: Iterable[Sequence[Stratum]]) -> Fraction:
+    """The share of `FALSE_ALARM` of each test; what the earlier night does not show is not tested."""
+    tested = sum(any(old.hits for old, _ in strata) for strata in tests)
+    return FALSE_ALARM / max(tested, 1)
+
+
+def _totals(strata: Sequence[Stratum]) -> tuple[Count, Count]:
+    return sum((old for old, _ in strata), Count()), sum((new for _, new in strata), Count())
+
+
+def _anomaly(fingerprint: str, first: Ended, strata: Sequence[Stratum], bound: Fraction) -> Anomaly:
+    was, now = _totals(strata)
+    change, chance = _change(was, now, strata, bound)
     return Anomaly(
         fingerprint=fingerprint,
         shape=dict(zip(first.fingerprints, first.shapes, strict=False)).get(fingerprint, first.sentence),
@@ -365,11 +382,6 @@ def _change(was: Count, now: Count, strata: Sequence[Stratum], bound: Fraction) 
     if fewer <= bound:
         return "less frequent", fewer
     return "as frequent", min(more, fewer)
-
-
-def _count(fingerprint: str, runs: Iterable[Ended]) -> Count:
-    conclusive = _conclusive(runs)
-    return Count(sum(fingerprint in _shown(run) for run in conclusive), len(conclusive))
 
 
 def _undecided(cells: Sequence[str], before: Runs, after: Runs) -> Iterator[Undecided]:
@@ -424,8 +436,8 @@ def _turns(cells: Sequence[str], before: Runs, after: Runs) -> tuple[Turn, ...] 
         return None
     reached = {name: None for night in (was, now) for runs in night.values() for run in runs for name in run}
     strata = {name: _strata(name, cells, was, now) for name in reached}
-    tested = sum(any(old.hits for old, _ in counts) for counts in strata.values())
-    turns = [_turn(name, counts, FALSE_ALARM / max(tested, 1)) for name, counts in strata.items()]
+    bound = _bound(strata.values())
+    turns = [_turn(name, counts, bound) for name, counts in strata.items()]
     return tuple(sorted(turns, key=lambda turn: (get_args(Cover).index(turn.change), turn.name)))
 
 
@@ -433,23 +445,8 @@ def _saying(runs: Iterable[Ended]) -> list[tuple[str, ...]]:
     return [turns for run in runs if (turns := run.rare_turns) is not None]
 
 
-Reaching = Mapping[str, Sequence[tuple[str, ...]]]
-"""Cell → the rare turns that each of its runs reached."""
-
-
-def _strata(name: str, cells: Sequence[str], was: Reaching, now: Reaching) -> list[Stratum]:
-    pairs = [
-        (
-            Count(sum(name in run for run in was[cell]), len(was[cell])),
-            Count(sum(name in run for run in now[cell]), len(now[cell])),
-        )
-        for cell in cells
-    ]
-    return [(old, new) for old, new in pairs if old.hits or new.hits]
-
-
 def _turn(name: str, strata: Sequence[Stratum], bound: Fraction) -> Turn:
-    was, now = (sum((stratum[side] for stratum in strata), Count()) for side in (0, 1))
+    was, now = _totals(strata)
     fewer = chances(strata)[1] if was.hits and not now.hits else Fraction(1)
     change: Cover = ""
     if not was.hits:

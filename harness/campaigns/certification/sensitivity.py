@@ -117,12 +117,6 @@ class Done(msgspec.Struct, frozen=True):
     is_cut: bool
 
 
-class _Kept(msgspec.Struct):
-    """A file of rows: key of an errand (`_key`) → its runs."""
-
-    done: dict[str, Done] = {}
-
-
 def measure(
     campaign: Campaign,
     runs_per_bug: int,
@@ -314,8 +308,10 @@ class _Book:
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self.done: dict[str, Done]
+        """Key of an errand (`_key`) → its runs."""
         try:
-            self.done = msgspec.json.decode(path.read_bytes(), type=_Kept).done
+            self.done = msgspec.json.decode(path.read_bytes(), type=dict[str, Done])
         except (OSError, *NOT_JSON):
             self.done = {}
 
@@ -326,7 +322,7 @@ class _Book:
         unfinished = self._path.with_name(f".{self._path.name}.{os.getpid()}.unfinished")
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            unfinished.write_bytes(msgspec.json.encode(_Kept(whole)))
+            unfinished.write_bytes(msgspec.json.encode(whole))
             unfinished.replace(self._path)
         except OSError as error:
             raise StoreError(f"cannot write {self._path}: {error.strerror or error}") from error
