@@ -22,6 +22,7 @@ class Restarts:
         self._deployed = deployed
         self._asked_ns = deployed.cluster.now_ns()
         self._wanted = deployed.options_of(fault)
+        self._lasting = dict(deployed.lasting)
         self._seen_ns: dict[str, int] = {}
         self._away: dict[str, None] = {}
         """Nodes that did not come back, or have not caught up."""
@@ -65,7 +66,7 @@ class Restarts:
                 self._details.append(f"{node} has not caught up")
 
     def _note(self, node: str, is_back: bool) -> None:
-        usual = self._deployed.plan.options_of(node)
+        usual = {**self._deployed.plan.options_of(node), **self._lasting}
         for name, value in self._wanted.items():
             before, after = (value, usual[name]) if is_back else (usual[name], value)
             change = {"option": name, "from": before, "to": after, "how": RESTARTED, "back": is_back}

@@ -14,9 +14,10 @@ from harness.faults.membership import Membership
 from harness.plan.plan import SECOND_NS
 from harness.run.administration.deployed import Deployed
 from harness.run.administration.options import ChangedOptions
+from harness.run.administration.restarts import Restarts
 from harness.systems.parts import Settings
 from harness.systems.plans import planned
-from harness.systems.qsync.node_options import QUORUM
+from harness.systems.qsync.node_options import QUORUM, SYNCHRO_TIMEOUT
 from harness.systems.system import System
 from tests.harness.run.administration.test_newcomers import _Cluster as Still
 from tests.harness.run.administration.test_newcomers import over
@@ -100,3 +101,20 @@ def test_the_quorum_in_the_end_is_the_one_in_force(stays: bool, last: int) -> No
     """If it failed, a run would be judged by a quorum that its nodes no longer have."""
     _, _, members = changed(Nodes({"n1": 2, "n2": 2}), stays=stays)
     assert [(note["quorum"], note["settled"]) for note in members] == [(3, False), (last, True)]
+
+
+def test_a_restart_notes_what_a_lasting_change_has_left() -> None:
+    """If it failed, the record would say that an option went back to a value that no node has any more."""
+    noted: list[Note] = []
+    plan = planned(faults=("restart-otherwise",), cluster="sim")
+    fields: Any = {"at_ns": 0, "until_ns": SECOND_NS, "nodes": ("n1",), "options": {SYNCHRO_TIMEOUT: 9.0}}
+    deployed = Deployed(
+        *(plan, cast(Cluster, Still()), cast(System, None), (), lambda value: None),
+        Membership(plan.node_names, plan.node_names),
+        note_option=lambda node, value: noted.append((node, value)),
+        lasting={SYNCHRO_TIMEOUT: 7.0},
+    )
+    restarts = Restarts(Fault(id=1, name="restart-otherwise", does="restart", **fields), deployed)
+    for is_back in (False, True):
+        restarts._note("n1", is_back)
+    assert [(value["from"], value["to"]) for _, value in noted] == [(7.0, 9.0), (9.0, 7.0)]
