@@ -18,6 +18,8 @@ from typing import Any
 
 Records = Mapping[str, Sequence[Sequence[Any]]]
 Proof = Mapping[str, Any]
+Show = Callable[[Records, Proof], None]
+"""Raises RefusedError if the proof does not show its rule. A master without a log has no records."""
 
 NOT_SHOWN = frozenset(
     {
@@ -39,7 +41,7 @@ class RefusedError(Exception):
 
 def check(masters: Sequence[str], records: Records, verdict: Mapping[str, Any]) -> int:
     """How many proofs of the verdict (as JSON) were accepted; RefusedError for the first one that is wrong."""
-    accepted = 0
+    accepted, logs = 0, {master: records.get(master, ()) for master in masters}
     try:
         for proof in verdict["details"]["proofs"]:
             rule = proof["rule"]
@@ -49,7 +51,7 @@ def check(masters: Sequence[str], records: Records, verdict: Mapping[str, Any]) 
             _need(
                 (verdict["result"] == "invalid") == bool(proof.get("records")), f"{rule} shows another result"
             )
-            show(masters, records, proof)
+            show(logs, proof)
             accepted += 1
     except (AttributeError, LookupError, TypeError, ValueError) as error:
         raise RefusedError(f"the proof cannot be read: {error}") from error
@@ -104,7 +106,7 @@ def _key(ref: Sequence[Any]) -> tuple[int, str]:
 # ---- queues
 
 
-def _diverged(masters: Sequence[str], records: Records, proof: Proof) -> None:
+def _diverged(records: Records, proof: Proof) -> None:
     index, epoch = proof["index"], proof["epoch"]
     ends = [_queue(records, master, _epoch_end(records, master, epoch)) for master, _ in proof["records"]]
     _need(
@@ -113,7 +115,7 @@ def _diverged(masters: Sequence[str], records: Records, proof: Proof) -> None:
     _need([*ends[0][index]] != [*ends[1][index]], "the entries are the same")
 
 
-def _out_of_order(masters: Sequence[str], records: Records, proof: Proof) -> None:
+def _out_of_order(records: Records, proof: Proof) -> None:
     master, place, _ = _record(records, proof, -1, *APPENDS)
     queue = _queue(records, master, place)
     pairs = [(one, other) for one, other in pairwise(queue) if other[1] == proof["id"]]
@@ -123,7 +125,7 @@ def _out_of_order(masters: Sequence[str], records: Records, proof: Proof) -> Non
     )
 
 
-def _not_a_prefix(masters: Sequence[str], records: Records, proof: Proof) -> None:
+def _not_a_prefix(records: Records, proof: Proof) -> None:
     lost, above = proof["id"], proof["above"]
     _, _, made = _record(records, proof, 0, "made")
     _need(made[3] == lost, "its record is of another transaction")
@@ -146,30 +148,48 @@ def _newest(records: Records, name: str) -> tuple[int, str]:
     return max(stamps)[1], name
 
 
-def _skipped(masters: Sequence[str], records: Records, proof: Proof) -> None:
+def _skipped(records: Records, proof: Proof) -> None:
     master, place, record = _record(records, proof, 0, "added")
-    known: dict[str, tuple[int, str]] = {}
+    known: dict[str, Sequence[Any]] = {}
     for earlier in records[master][: place - 1]:
-        if earlier[0] == "made":
-            known[earlier[3]] = (earlier[2], earlier[3])
-        for ref in earlier[4] if earlier[0] == "heard" else earlier[6] if earlier[0] == "recovered" else ():
-            known[ref[1]] = _key(ref)
+        match earlier[0]:
+            case "made":
+                known.setdefault(earlier[3], (earlier[2], earlier[3], master))
+            case "heard":
+                for ref in earlier[4]:
+                    known.setdefault(ref[1], ref)
+            case "recovered":
+                known = {ref[1]: ref for ref in earlier[6]}
+    waits, missing = known[proof["id"]], _missing(records, master, place)
+    before = _queue(records, master, place - 1) if missing else []
     gone = {ref[1] for ref in _queue(records, master, place)}
     _need(proof["id"] not in gone, "it is synchronised")
-    _need(known[proof["id"]] < max(map(_key, record[2])), "it is not smaller")
+    _need(_key(waits) < max(map(_key, record[2])), "it is not smaller")
+    _need(not before or _key(waits) > _key(before[-1]), "it came too late in a split")
+    lacks = waits[2] in missing and not _has(records, master, proof["id"], place - 1)
+    _need(not lacks, "it waits for the updates of a master that is left out")
 
 
-def _shorter(masters: Sequence[str], records: Records, proof: Proof) -> None:
+def _missing(records: Records, master: str, place: int) -> Sequence[str]:
+    """The masters that are left out before a record."""
+    missing: Sequence[str] = ()
+    for record in records[master][: place - 1]:
+        if record[0] in ("split", "rejoined", "recovered"):
+            missing = record[1] if record[0] == "split" else ()
+    return missing
+
+
+def _shorter(records: Records, proof: Proof) -> None:
     master, place, record = _record(records, proof, 0, "added", "caught-up")
     _need(record[1] < len(_queue(records, master, place - 1)), "nothing goes away")
 
 
-def _not_behind(masters: Sequence[str], records: Records, proof: Proof) -> None:
+def _not_behind(records: Records, proof: Proof) -> None:
     master, place, record = _record(records, proof, 0, *APPENDS)
     _need(_appended(record)[0] > len(_queue(records, master, place - 1)), "there are so many entries")
 
 
-def _twice(masters: Sequence[str], records: Records, proof: Proof) -> None:
+def _twice(records: Records, proof: Proof) -> None:
     master, place, _ = _record(records, proof, -1, *APPENDS)
     ids = [ref[1] for ref in _queue(records, master, place)]
     _need(ids.count(proof["id"]) > 1, "it is there once")
@@ -178,14 +198,14 @@ def _twice(masters: Sequence[str], records: Records, proof: Proof) -> None:
 # ---- what is kept and acquired
 
 
-def _lost(masters: Sequence[str], records: Records, proof: Proof) -> None:
+def _lost(records: Records, proof: Proof) -> None:
     _, _, made = _record(records, proof, 0, "made")
     _need(made[3] == proof["id"] and bool(proof["lacking"]), "its record is of another transaction")
     for master in proof["lacking"]:
         _need(all(ref[1] != proof["id"] for ref in _queue(records, master)), f"{master} has it")
 
 
-def _dropped(masters: Sequence[str], records: Records, proof: Proof) -> None:
+def _dropped(records: Records, proof: Proof) -> None:
     master, place, record = _record(records, proof, 0, "recovered")
     _need(all(ref[1] != proof["id"] for ref in (*_queue(records, master, place), *record[6])), "it is there")
     by = proof["by"]
@@ -207,7 +227,7 @@ def _ids(record: Sequence[Any]) -> set[str]:
     return set()
 
 
-def _never_made(masters: Sequence[str], records: Records, proof: Proof) -> None:
+def _never_made(records: Records, proof: Proof) -> None:
     _, _, record = _record(records, proof, 0, "added", "caught-up")
     refs = [ref for ref in record[2] if ref[1] == proof["id"]]
     _need(any(ref[0] not in _stamps_of(records, ref) for ref in refs), "it was made")
@@ -237,13 +257,13 @@ def _has(records: Records, master: str, name: str, place: int | None = None) -> 
     )
 
 
-def _not_acquired(masters: Sequence[str], records: Records, proof: Proof) -> None:
+def _not_acquired(records: Records, proof: Proof) -> None:
     master, place, record = _record(records, proof, 0, "added")
     _need(any(ref[1] == proof["id"] for ref in record[2]), "the round does not add it")
     _need(not _has(records, master, proof["id"], place), "it was acquired")
 
 
-def _poster(masters: Sequence[str], records: Records, proof: Proof) -> None:
+def _poster(records: Records, proof: Proof) -> None:
     """At no time did the poster have the base of the round; with an id, it never had the base and its updates."""
     master, place, record = _record(records, proof, 0, "added")
     poster = proof["poster"]
@@ -278,24 +298,24 @@ def _executions(records: Records, master: str, place: int) -> tuple[int, int | N
     return index, kept
 
 
-def _out_of_turn(masters: Sequence[str], records: Records, proof: Proof) -> None:
+def _out_of_turn(records: Records, proof: Proof) -> None:
     master, place, record = _record(records, proof, 0, "executed")
     _need(record[1] != _executions(records, master, place)[0] + 1, "it is its turn")
 
 
-def _another(masters: Sequence[str], records: Records, proof: Proof) -> None:
+def _another(records: Records, proof: Proof) -> None:
     master, place, record = _record(records, proof, 0, "executed")
     entry = _queue(records, master, place)[record[1] - 1 : record[1]]
     _need([ref[1] for ref in entry] != [record[2]], "it is the entry")
 
 
-def _entry_removed(masters: Sequence[str], records: Records, proof: Proof) -> None:
+def _entry_removed(records: Records, proof: Proof) -> None:
     master, place, record = _record(records, proof, 0, "added", "caught-up")
     index, kept = _executions(records, master, place)
     _need(record[1] < (index if kept is None else kept), "it was not executed")
 
 
-def _without_restore(masters: Sequence[str], records: Records, proof: Proof) -> None:
+def _without_restore(records: Records, proof: Proof) -> None:
     master, place, _ = _record(records, proof, 0, "executed")
     _need(_executions(records, master, place)[1] is not None, "nothing was taken away, or it was restored")
 
@@ -304,7 +324,7 @@ def _backup_of(record: Sequence[Any]) -> Any:
     return record[2] if record[0] in ("split", "recovering") else None
 
 
-def _restored_another(masters: Sequence[str], records: Records, proof: Proof) -> None:
+def _restored_another(records: Records, proof: Proof) -> None:
     master, place, record = _record(records, proof, 0, "restored")
     backup = None
     for at, earlier in enumerate(records[master][: place - 1], 1):
@@ -315,7 +335,7 @@ def _restored_another(masters: Sequence[str], records: Records, proof: Proof) ->
     _need(backup is None or [*backup[:2]] != [*record[1:3]], "it is its backup")
 
 
-def _backup_differs(masters: Sequence[str], records: Records, proof: Proof) -> None:
+def _backup_differs(records: Records, proof: Proof) -> None:
     master, place, record = _record(records, proof, 0, "split", "recovering")
     index, digest = _backup_of(record)[:2]
     hashes: dict[int, bytes] = {0: b""}
@@ -327,17 +347,17 @@ def _backup_differs(masters: Sequence[str], records: Records, proof: Proof) -> N
     _need(hashes.get(index) != digest, "it had this state")
 
 
-def _too_much(masters: Sequence[str], records: Records, proof: Proof) -> None:
+def _too_much(records: Records, proof: Proof) -> None:
     master, place, record = _record(records, proof, 0, "restored")
     _, kept = _executions(records, master, place)
     _need(kept is not None and kept < record[1], "a recovery kept so many entries")
 
 
-def _restores(masters: Sequence[str], records: Records, proof: Proof) -> None:
+def _restores(records: Records, proof: Proof) -> None:
     _record(records, proof, 0, "restored")
 
 
-def _state_differs(masters: Sequence[str], records: Records, proof: Proof) -> None:
+def _state_differs(records: Records, proof: Proof) -> None:
     histories = []
     for number in (0, 1):
         master, place, record = _record(records, proof, number, "executed")
@@ -376,29 +396,29 @@ def _now(record: Sequence[Any]) -> int:
     return int(record[counter])
 
 
-def _fell(masters: Sequence[str], records: Records, proof: Proof) -> None:
+def _fell(records: Records, proof: Proof) -> None:
     master, place, record = _record(records, proof, 0, "made", "heard", "recovered")
     before = _counter(records, master, place)
     _need(_now(record) < before + (record[0] == "made"), "it did not fall")
 
 
-def _not_raised(masters: Sequence[str], records: Records, proof: Proof) -> None:
+def _not_raised(records: Records, proof: Proof) -> None:
     _, _, record = _record(records, proof, 0, "heard", "recovered")
     least = record[3] or 0 if record[0] == "heard" else max(ref[0] for ref in (*record[5], *record[6]))
     _need(_now(record) < least, "it was raised")
 
 
-def _too_low(masters: Sequence[str], records: Records, proof: Proof) -> None:
+def _too_low(records: Records, proof: Proof) -> None:
     master, place, record = _record(records, proof, 0, "made")
     _need(record[2] <= _counter(records, master, place), "the timestamp is above the counter")
 
 
-def _too_high(masters: Sequence[str], records: Records, proof: Proof) -> None:
+def _too_high(records: Records, proof: Proof) -> None:
     _, _, record = _record(records, proof, 0, "made")
     _need(record[2] > record[1], "the timestamp is not above the counter")
 
 
-def _bound(masters: Sequence[str], records: Records, proof: Proof) -> None:
+def _bound(records: Records, proof: Proof) -> None:
     master, place, record = _record(records, proof, 0, "added")
     epoch, last = 0, dict[str, int]()
     for each in records[master][: place - 1]:
@@ -421,21 +441,16 @@ def _bound(masters: Sequence[str], records: Records, proof: Proof) -> None:
     _need(record[3] > min(counted), "the bound is not above a counter")
 
 
-def _above(masters: Sequence[str], records: Records, proof: Proof) -> None:
+def _above(records: Records, proof: Proof) -> None:
     _, _, record = _record(records, proof, 0, "added")
     _need(any(ref[0] > record[3] for ref in record[2]), "nothing is above the bound")
 
 
-def _not_counted(masters: Sequence[str], records: Records, proof: Proof) -> None:
+def _not_counted(records: Records, proof: Proof) -> None:
     master, place, record = _record(records, proof, 0, "added")
-    missing: Sequence[str] = ()
-    for event in records[master][: place - 1]:
-        missing = (
-            event[1] if event[0] == "split" else () if event[0] in ("rejoined", "recovered") else missing
-        )
     later = {event[1] for event in records[master][place - 1 :] if event[0] == "peer"}
-    counted = {master, *record[4], *record[5], *missing, *later}
-    _need(not counted.issuperset(masters), "all are counted")
+    counted = {master, *record[4], *record[5], *_missing(records, master, place), *later}
+    _need(not counted.issuperset(records), "all are counted")
 
 
 # ---- policy and votes
@@ -461,23 +476,23 @@ def _in_split(records: Records, master: str, place: int) -> bool:
     return missing or frozen
 
 
-def _changed(masters: Sequence[str], records: Records, proof: Proof) -> None:
+def _changed(records: Records, proof: Proof) -> None:
     master, place, record = _record(records, proof, 0, "life", "strategy")
     _need(_in_split(records, master, place), "there is no split")
     _need(record[-1] != _strategy(records, master, place), "it is the same strategy")
 
 
-def _without_strategy(masters: Sequence[str], records: Records, proof: Proof) -> None:
+def _without_strategy(records: Records, proof: Proof) -> None:
     master, place, _ = _record(records, proof, 0, "split", "recovering", "restored")
     _need(_strategy(records, master, place) == "none", "there is a strategy")
 
 
-def _no_backup(masters: Sequence[str], records: Records, proof: Proof) -> None:
+def _no_backup(records: Records, proof: Proof) -> None:
     master, place, record = _record(records, proof, 0, "split")
     _need(record[2] is None and _strategy(records, master, place) != "none", "there is one")
 
 
-def _in_recovery(masters: Sequence[str], records: Records, proof: Proof) -> None:
+def _in_recovery(records: Records, proof: Proof) -> None:
     master, place, _ = _record(records, proof, 0, "executed")
     kinds = [
         earlier[0]
@@ -487,54 +502,52 @@ def _in_recovery(masters: Sequence[str], records: Records, proof: Proof) -> None
     _need(kinds[-1:] == ["recovering"], "there is no recovery")
 
 
-def _frozen(masters: Sequence[str], records: Records, epoch: int) -> dict[str, list[list[Any]]]:
+def _frozen(records: Records, epoch: int) -> dict[str, list[list[Any]]]:
     """By master the synchronised queue that it froze in this epoch."""
     frozen: dict[str, list[list[Any]]] = {}
-    for master in masters:
-        for at, record in enumerate(records.get(master, ())):
+    for master in records:
+        for at, record in enumerate(records[master]):
             if record[0] == "recovering" and record[1] == epoch:
                 frozen[master] = [[*ref] for ref in _queue(records, master, at)]
     return frozen
 
 
-def _no_digest(masters: Sequence[str], records: Records, proof: Proof) -> None:
+def _no_digest(records: Records, proof: Proof) -> None:
     _, _, record = _record(records, proof, 0, "recovered")
-    _need(len(_frozen(masters, records, record[1] - 1)) < len(masters), "all have frozen their queues")
+    _need(len(_frozen(records, record[1] - 1)) < len(records), "all have frozen their queues")
 
 
-def _partial(masters: Sequence[str], records: Records, proof: Proof) -> None:
+def _partial(records: Records, proof: Proof) -> None:
     _, _, record = _record(records, proof, 0, "recovered")
-    _need({*record[4]} != {*masters}, "the votes are of all masters")
+    _need({*record[4]} != {*records}, "the votes are of all masters")
 
 
-def _elected(
-    masters: Sequence[str], records: Records, epoch: int
-) -> tuple[str, dict[str, int], dict[str, list[Any]]]:
-    frozen = _frozen(masters, records, epoch)
-    _need(frozen.keys() == {*masters}, "a master has not frozen its queues")
+def _elected(records: Records, epoch: int) -> tuple[str, dict[str, int], dict[str, list[Any]]]:
+    frozen = _frozen(records, epoch)
+    _need(frozen.keys() == {*records}, "a master has not frozen its queues")
     counts = {
         master: sum(1 for theirs in frozen.values() if branch[: len(theirs)] == theirs)
         for master, branch in frozen.items()
     }
-    best = sorted(masters, key=lambda master: (-counts[master], -len(frozen[master]), master))
+    best = sorted(records, key=lambda master: (-counts[master], -len(frozen[master]), master))
     return best[0], counts, frozen
 
 
-def _wrong_winner(masters: Sequence[str], records: Records, proof: Proof) -> None:
+def _wrong_winner(records: Records, proof: Proof) -> None:
     _, _, record = _record(records, proof, 0, "recovered")
-    winner, counts, _ = _elected(masters, records, record[1] - 1)
+    winner, counts, _ = _elected(records, record[1] - 1)
     _need(record[3] != winner or dict(record[4]) != counts, "the vote is right")
 
 
-def _two_winners(masters: Sequence[str], records: Records, proof: Proof) -> None:
+def _two_winners(records: Records, proof: Proof) -> None:
     _, _, first = _record(records, proof, 0, "recovered")
     _, _, second = _record(records, proof, 1, "recovered")
     _need(first[1] == second[1] and first[3] != second[3], "they elect the same")
 
 
-def _wrong_branch(masters: Sequence[str], records: Records, proof: Proof) -> None:
+def _wrong_branch(records: Records, proof: Proof) -> None:
     master, place, record = _record(records, proof, 0, "recovered")
-    winner, _, frozen = _elected(masters, records, record[1] - 1)
+    winner, _, frozen = _elected(records, record[1] - 1)
     kept = frozen[winner]
     if _strategy(records, master, place) != "smart":
         while not all(branch[: len(kept)] == kept for branch in frozen.values()):
@@ -545,9 +558,9 @@ def _wrong_branch(masters: Sequence[str], records: Records, proof: Proof) -> Non
 # ---- what holds
 
 
-def _agree(masters: Sequence[str], records: Records, proof: Proof) -> None:
+def _agree(records: Records, proof: Proof) -> None:
     """All queues are prefixes of the longest one of their epoch, in order; unless a master was ever left out."""
-    ends = {master: _queue(records, master) for master in masters}
+    ends = {master: _queue(records, master) for master in records}
     _need({master: len(end) for master, end in ends.items()} == dict(proof["lengths"]), "the lengths differ")
     if any(record[0] in ("split", "recovered") for log in records.values() for record in log):
         return
@@ -557,16 +570,16 @@ def _agree(masters: Sequence[str], records: Records, proof: Proof) -> None:
     _need(keys == sorted(keys), "the longest queue is not in order")
 
 
-def _all_once(masters: Sequence[str], records: Records, proof: Proof) -> None:
+def _all_once(records: Records, proof: Proof) -> None:
     for master, length in proof["lengths"].items():
         ids = [ref[1] for ref in _queue(records, master)]
         _need(len(ids) == len(set(ids)) == length, f"{master} has an entry twice")
 
 
-def _counted(**kinds: str) -> Callable[[Sequence[str], Records, Proof], None]:
+def _counted(**kinds: str) -> Show:
     """Shows that the logs have as many records as the proof counts. `kinds`: by name of the count, the kind."""
 
-    def shown(masters: Sequence[str], records: Records, proof: Proof) -> None:
+    def shown(records: Records, proof: Proof) -> None:
         for name, kind in kinds.items():
             count = sum(record[0] == kind for log in records.values() for record in log)
             _need(proof.get(name, 0) == count, f"the logs have {count} {name}")
@@ -574,12 +587,12 @@ def _counted(**kinds: str) -> Callable[[Sequence[str], Records, Proof], None]:
     return shown
 
 
-def _transactions(masters: Sequence[str], records: Records, proof: Proof) -> None:
+def _transactions(records: Records, proof: Proof) -> None:
     made = {record[3] for log in records.values() for record in log if record[0] == "made"}
     _need(len(made) == proof["transactions"], f"the logs have {len(made)} transactions")
 
 
-def _all_in_turn(masters: Sequence[str], records: Records, proof: Proof) -> None:
+def _all_in_turn(records: Records, proof: Proof) -> None:
     for master, index in proof["executed"].items():
         _need(
             _executions(records, master, len(records[master]) + 1)[0] == index,
@@ -587,11 +600,11 @@ def _all_in_turn(masters: Sequence[str], records: Records, proof: Proof) -> None
         )
 
 
-def _nothing(masters: Sequence[str], records: Records, proof: Proof) -> None:
+def _nothing(records: Records, proof: Proof) -> None:
     """The comparison is with clients, or with faults: records alone do not show it."""
 
 
-_SHOWN: Mapping[str, Callable[[Sequence[str], Records, Proof], None]] = {
+_SHOWN: Mapping[str, Show] = {
     "diverged": _diverged,
     "out-of-order": _out_of_order,
     "not-a-prefix": _not_a_prefix,

@@ -70,6 +70,16 @@ def verdicts(
     return {str(name): verdict for name, verdict in said.items()}
 
 
+def is_shown(logs: Mapping[str, Records], rule: str, master: str, **facts: Any) -> bool:
+    """Whether the verifier accepts that the last record of the master breaks the rule."""
+    proof = {"rule": rule, "records": [(master, len(logs[master]))], **facts}
+    try:
+        verify.check(tuple(logs), logs, {"result": "invalid", "details": {"proofs": [proof]}})
+    except verify.RefusedError:
+        return False
+    return True
+
+
 def rules(
     logs: Mapping[str, Records], history: History = NO_HISTORY, of: Collection[str] = (), **fields: Any
 ) -> set[str]:

@@ -15,6 +15,7 @@ from tests.checkers.logs.txlog.scripts import (
     cut,
     heard,
     history,
+    is_shown,
     life,
     made,
     ref,
@@ -107,6 +108,18 @@ def test_a_part_does_not_wait_for_updates_of_a_missing_master(
     log = [life(strategy=strategy), heard("n1", 1, 1, A), made(2, "n2-1"), *before, added(0, 2, [], [], B)]
     logs = {"n1": [life(strategy=strategy), made(1, "n1-1")], "n2": log, "n3": [life(strategy=strategy)]}
     assert ("skipped" in rules(logs, strategy=strategy, split_ns=1)) is is_wrong
+    assert is_shown(logs, "skipped", "n2", id="n1-1") is is_wrong
+
+
+@pytest.mark.parametrize("is_split", [True, False])
+def test_in_a_split_what_comes_too_late_waits_for_the_recovery(is_split: bool) -> None:
+    """If it failed, a part that goes on would be blamed, or the verifier would accept the blame."""
+    split: Records = [["split", ["n3"], [0, b""]]] if is_split else []
+    began = [made(2, "n2-1"), added(0, 2, [], [], B), heard("n1", 2, 1, A), acquired("n1-1"), made(3, "n2-2")]
+    log = [life(strategy="smart"), *split, *began, added(1, 3, [], [], ref(3, "n2-2"))]
+    logs = {"n1": [life(), made(1, "n1-1")], "n2": log, "n3": [life()]}
+    assert ("skipped" in rules(logs, strategy="smart", split_ns=1)) is not is_split
+    assert is_shown(logs, "skipped", "n2", id="n1-1") is not is_split
 
 
 def test_an_entry_comes_in_two_rounds() -> None:
