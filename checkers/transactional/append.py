@@ -74,8 +74,8 @@ def analysis(columns: Columns, kernels: Any, graph_kernels: Any) -> Analysis:
         graph, whole = _graph(columns, kernels, graph_kernels, lists)
     return Analysis(
         committed=lists.committed,
-        counts={rule: int(count) for rule, count in zip(RULES, lists.counts, strict=True) if count},
-        problems=_problems(lists),
+        counts=counts_of(RULES, lists.counts),
+        problems=problems_of(RULES, lists.counts, lists.samples),
         order=order,
         graph=graph,
         time=time,
@@ -217,9 +217,15 @@ def _graph(columns: Columns, kernels: Any, graph_kernels: Any, lists: _Lists) ->
     return graph_of(graph_kernels, len(c), source, target, kind, cause, effect), bool(whole)
 
 
-def _problems(lists: _Lists) -> tuple[Problem, ...]:
+def counts_of(rules: Sequence[str], counts: Int64s) -> Mapping[str, int]:
+    """How often each rule was broken, of those that were."""
+    return {rule: int(count) for rule, count in zip(rules, counts, strict=True) if count}
+
+
+def problems_of(rules: Sequence[str], counts: Int64s, samples: Any) -> tuple[Problem, ...]:
+    """The cases that were kept (`append_kernels.note`)."""
     return tuple(
         Problem(rule=rule, micro=int(micro), cause=None if cause < 0 else int(cause))
-        for number, rule in enumerate(RULES)
-        for micro, cause in lists.samples[number, : lists.counts[number]]
+        for number, rule in enumerate(rules)
+        for micro, cause in samples[number, : counts[number]]
     )

@@ -195,12 +195,12 @@ def _examined(
     is_plain = _are_plain(columns, plain_below)
     may_load = is_plain and plain_below == PLAIN_BELOW
     limit = Limit(min(edges, PLAIN_EDGES_MAX) if may_load else edges)
-    prover = _prover(columns, workload, analyse, _kernels(is_plain), limit)
+    prover = Prover(columns, workload, _kernels(is_plain), analyse, limit)
     search = None
     if prover.strict_order() is None:
         search = _searched(prover, prover.known, limit)
         if search.undecided and may_load and edges > PLAIN_EDGES_MAX and not limit.late():
-            prover = _prover(columns, workload, analyse, _kernels(is_plain=False), limit)
+            prover = Prover(columns, workload, _kernels(is_plain=False), analyse, limit)
             limit.edges = edges
             search = _searched(prover, prover.known, limit)
     with shielded():
@@ -231,7 +231,7 @@ def serial_order_of(
     For snapshot isolation each transaction may stand twice: t where its snapshot is taken, n + t where it commits.
     """
     analyse = partial(_analysis, workload, sequential_keys, linearizable_keys)
-    prover = _prover(columns, workload, analyse, _kernels(_are_plain(columns, PLAIN_BELOW)))
+    prover = Prover(columns, workload, _kernels(_are_plain(columns, PLAIN_BELOW)), analyse)
     prover.strict_order()
     proof = prover.attempt(anomalies.model_of(model)).proof
     return None if proof is None else proof.order
@@ -264,16 +264,6 @@ def _analysis(
         sequential_keys=sequential_keys or order == 1,
         linearizable_keys=linearizable_keys or order == 2,
     )
-
-
-def _prover(
-    columns: Columns,
-    workload: Workload,
-    analyse: Callable[..., Analysis],
-    kernels: Kernels,
-    limit: Limit | None = None,
-) -> Prover:
-    return Prover(columns, workload, kernels, analyse, limit or Limit(EDGES_MAX))
 
 
 def _searched(prover: Prover, known: Analysis, limit: Limit) -> Search:
@@ -357,7 +347,7 @@ def _explain(
 
 def _is_refuted(workload: Workload, model: str, analyse: Callable[..., Analysis], columns: Columns) -> bool:
     """Whether a part of a history is not of the model."""
-    prover = _prover(columns, workload, analyse, _kernels(is_plain=True))
+    prover = Prover(columns, workload, _kernels(is_plain=True), analyse)
     return prover.judged(model, CORE_PART).result == "refuted"
 
 

@@ -44,7 +44,7 @@ from checkers.transactional.graph import (
     in_order,
     with_steps,
 )
-from checkers.transactional.search import Limit
+from checkers.transactional.search import EDGES_MAX, Limit
 from checkers.transactional.sight import (
     NO_WRITER,
     Causes,
@@ -125,8 +125,8 @@ class Prover:
         columns: Columns,
         workload: Workload,
         kernels: Kernels,
-        analyse: Callable[[Columns, Kernels, int], Analysis],
-        limit: Limit,
+        analyse: Callable[..., Analysis],
+        limit: Limit | None = None,
     ) -> None:
         self.columns = columns
         self.workload = workload
@@ -141,7 +141,7 @@ class Prover:
         self.written = cache(lambda: keys_written(columns, self.known))
         self.without: set[tuple[str, int]] = set()
         """The stepwise models, with their order, of which it is not."""
-        self.limit = limit
+        self.limit = limit or Limit(EDGES_MAX)
         self.strict: Proof | None = None
 
     def strict_order(self) -> Int32s | None:

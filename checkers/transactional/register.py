@@ -23,7 +23,7 @@ from typing import Any
 import numpy
 from numpy.typing import NDArray
 
-from checkers.transactional.append import EDGES_MAX, Analysis, Problem, twice_written
+from checkers.transactional.append import EDGES_MAX, Analysis, counts_of, problems_of, twice_written
 from checkers.transactional.candidates import Candidates
 from checkers.transactional.columns import NIL, OK, WRITE, Columns, Int8s, Int32s, Int64s
 from checkers.transactional.graph import Graph, Time, graph_of
@@ -80,8 +80,8 @@ def analysis(
     graph, all_edges = order.graph(register_kernels, owner, version, committed)
     return Analysis(
         committed=committed,
-        counts={rule: int(count) for rule, count in zip(RULES, counts, strict=True) if count},
-        problems=_problems(counts, samples),
+        counts=counts_of(RULES, counts),
+        problems=problems_of(RULES, counts, samples),
         order=None,
         graph=graph,
         time=time,
@@ -122,14 +122,6 @@ def _are_made(columns: Columns, owner: Int32s, committed: Int8s, version: Int32s
     there = version[made]
     made[made] = (columns.f[there] == WRITE) & (committed[owner[there]] == 1)
     return made
-
-
-def _problems(counts: Int64s, samples: Any) -> tuple[Problem, ...]:
-    return tuple(
-        Problem(rule=rule, micro=int(micro), cause=None if cause < 0 else int(cause))
-        for number, rule in enumerate(RULES)
-        for micro, cause in samples[number, : counts[number]]
-    )
 
 
 class _Order:
