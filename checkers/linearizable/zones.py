@@ -63,7 +63,7 @@ def decide(columns: Columns, *, with_order: bool = True) -> Zones | None:
         return Zones()
     start = numpy.zeros(columns.values, dtype=numpy.int64)
     order = numpy.empty(len(columns), dtype=numpy.int64)
-    count = kernels.lay_out(*calls[1:], writer, sequence, contents[2], start, order)
+    count = kernels.lay_out(*calls[1:4], writer, sequence, contents[2], start, order)
     return Zones(order=order[:count])
 
 
