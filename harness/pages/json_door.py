@@ -10,6 +10,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from harness.pages.visible import visible
+
 Json = Mapping[str, Any]
 
 TIME_LIMIT_NS = 10**18
@@ -60,4 +62,5 @@ def as_texts(value: object, limit: int = 400) -> tuple[str, ...]:
 
 
 def clipped(text: str, limit: int) -> str:
+    text = visible(text)
     return text if len(text) <= limit else text[: limit - 1] + "…"

@@ -33,6 +33,7 @@ from harness.pages.owner_changes import owner_changes
 from harness.pages.queues import queues_view
 from harness.pages.space_time import space_time_drawing
 from harness.pages.used import used
+from harness.pages.visible import visible
 from harness.pages.whole_timeline import whole_timeline
 from harness.pages.witness_list import Entry, witness_list
 from harness.pages.witness_timeline import Proof, Timeline, proof, timeline
@@ -74,7 +75,7 @@ def html(run_folder: Path, verdict: Json | None = None, history: History | None 
     orders = orders_of_witnesses(read)
     command, repeats = first_screen.repeat_line(read)
     template = _environment().get_template("page.html")
-    return template.render(
+    page = template.render(
         style=style,
         script=script,
         style_hash=_hash(style),
@@ -108,6 +109,7 @@ def html(run_folder: Path, verdict: Json | None = None, history: History | None 
         repeats=repeats,
         plan=clipped(json.dumps(read.plan, indent=1, ensure_ascii=False), 20_000) if read.plan else "",
     )
+    return visible(page)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,8 @@ from pathlib import Path
 
 from markupsafe import Markup, escape
 
+from harness.pages.visible import visible
+
 HERE = Path(__file__).parent
 OUTCOMES = ("valid", "anomaly", "unknown", "inconclusive")
 
@@ -85,7 +87,7 @@ def html(page: Page) -> str:
     """The whole page as one file."""
     style = stylesheet() + page.style
     allowed = "sha256-" + base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    return _PAGE.format(
+    filled = _PAGE.format(
         policy=_POLICY.format(allowed),
         style=Markup(style),
         title=page.title,
@@ -97,6 +99,7 @@ def html(page: Page) -> str:
         notes=_notes(page.notes),
         sections=Markup("").join(section_html(section) for section in page.sections),
     )
+    return visible(filled)
 
 
 _POLICY = (

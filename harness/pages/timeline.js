@@ -178,7 +178,7 @@ pass the filter), data-matching (those of the whole page), data-selected (event 
     context.fillStyle = colours.paper;
     context.fillRect(0, 0, look.gutter, look.bottom + 4);
     const label = (words, y) => write(words, 0, y, look.gutter - 6, colours.ink);
-    if (head.witnesses.length) write("witnesses", 0, look.windows + 9, look.gutter - 6, colours.soft);
+    if (head.witnesses.length) write(look.gutter < 80 ? "witness" : "witnesses", 0, look.windows + 9, look.gutter - 6, colours.soft);
     if (head.faults.length) write("faults", 0, look.faults + 11, look.gutter - 6, colours.soft);
     if (look.stateHeight > 8) head.states.forEach((node, place) => label(node.node, look.states + place * look.stateHeight + 11));
     const every = Math.ceil(13 / look.height);

@@ -25,6 +25,7 @@ from harness.pages.node_states import story_of
 from harness.pages.packing import Coded, Whole, differences, packed, with_sign_last
 from harness.pages.process_rows import process_rows
 from harness.pages.run_columns import OUTCOMES, RunColumns, operations_at, parts, slices_of
+from harness.pages.visible import visible
 
 ROOM = 100_000
 """How many operations the page has one by one, at most."""
@@ -242,6 +243,7 @@ def _value(value: object) -> str | None:
 
 def _short(text: str) -> str:
     """The text; a clipped one says so, with its length."""
+    text = visible(text)
     if len(text) <= TEXT_MAX:
         return text
     return f"{text[:TEXT_MAX]}… (clipped: {len(text):,} characters)"

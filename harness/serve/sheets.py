@@ -16,6 +16,7 @@ from markupsafe import Markup
 
 from checkers.history.errors import NOT_JSON
 from harness.pages.tables_page import Cell, Section, many, section_html, stylesheet
+from harness.pages.visible import visible
 from harness.serve import side_by_side
 from harness.serve.index import GOES_ON, Run
 from harness.serve.under_way import UnderWay
@@ -64,7 +65,7 @@ class Pages:
 
 
 def html(sheet: Sheet) -> str:
-    return _environment().get_template("serve.html").render(sheet=sheet, places=PLACES)
+    return visible(_environment().get_template("serve.html").render(sheet=sheet, places=PLACES))
 
 
 @functools.cache

@@ -20,3 +20,6 @@ from __future__ import annotations
 ASKED, REFUSED, BROKE = "restore-asked", "restore-refused", "restore-broke"
 READ, DUMP, CUT, AGAIN = "restored-read", "restored-dump", "restored-cut", "restored-again"
 FIRST, LAST = "first", "last"
+NAME = "cuts-restored"
+"""The check that the store makes of these lines."""
+RULE = "a second cluster has what the cut has, all its copies are the same, and it goes on"

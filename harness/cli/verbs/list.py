@@ -53,8 +53,7 @@ def _rows(table: str, cluster: str | None) -> Mapping[str, str]:
     from harness.run.assemble import CLUSTERS
     from harness.systems import SYSTEMS
     from harness.systems.plans import planned
-    from harness.systems.twophase import restored
-    from harness.workloads import WORKLOADS
+    from harness.workloads import WORKLOADS, restoring
 
     match table:
         case "systems":
@@ -87,7 +86,7 @@ def _rows(table: str, cluster: str | None) -> Mapping[str, str]:
                 versions.NAME: "each node starts in the version that an upgrade brings",
                 AUDIT: "the nodes' own logs agree on what was confirmed, and with what clients were told",
                 **{f"cuts-{level}": promise for level, promise in cuts.PROMISES.items()},
-                restored.NAME: restored.RULE,
+                restoring.NAME: restoring.RULE,
                 **{f"{txlog.PREFIX}{name}": promise for name, promise in txlog.CHECKS.items()},
             }
         case "starts":

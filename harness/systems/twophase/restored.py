@@ -18,14 +18,11 @@ from harness.plan.plan import Plan
 from harness.systems.parts import NodeFiles, Rows
 from harness.systems.twophase.logs import Records, damage_in, finished_in, records_in, replayed
 from harness.systems.twophase.options import said_of, servers_of
-from harness.workloads.restoring import AGAIN, ASKED, BROKE, CUT, DUMP, FIRST, READ, REFUSED
+from harness.workloads.restoring import AGAIN, ASKED, BROKE, CUT, DUMP, FIRST, NAME, READ, REFUSED, RULE
 from nodes.kernel.errors import StartRefused
 from nodes.twophase import bugs
 from nodes.twophase.data import partition_of
 from nodes.twophase.restore import NotRestorable, restore, restored_files
-
-NAME = "cuts-restored"
-RULE = "a second cluster has what the cut has, all its copies are the same, and it goes on"
 
 
 def drawn_cuts(plan: Plan, files: NodeFiles) -> Sequence[str]:
