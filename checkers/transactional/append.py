@@ -14,7 +14,17 @@ from typing import Any
 import numpy
 
 from checkers.history.errors import ModelError
-from checkers.transactional.append_kernels import INCOMPATIBLE, LOST, RULES, SAMPLES, note
+from checkers.transactional.append_kernels import (
+    INCOMPATIBLE,
+    LOST,
+    RULES,
+    SAMPLES,
+    Notes,
+    Order,
+    Reads,
+    Survey,
+    note,
+)
 from checkers.transactional.candidates import Candidates, Choice
 from checkers.transactional.columns import OK, WRITE, Columns, Int8s, Int32s, Int64s
 from checkers.transactional.graph import Graph, Time, completed_at, graph_of
@@ -68,28 +78,24 @@ def analysis(columns: Columns, kernels: Any, graph_kernels: Any) -> Analysis:
     """Raises ModelError if a value was appended to a key twice: then its writer is unknown."""
     lists = _Lists.of(columns, kernels)
     time = Time.of(columns, lists.committed)
-    order = None if lists.counts.any() else _replayed(columns, kernels, lists, time)
+    survey, version, maker = lists.survey, lists.reads.version, lists.order.maker
+    order = None if lists.notes.counts.any() else _replayed(columns, kernels, lists, time)
     graph, whole = None, True
     if order is None:
         graph, whole = _graph(columns, kernels, graph_kernels, lists)
     return Analysis(
         committed=lists.committed,
-        counts=counts_of(RULES, lists.counts),
-        problems=problems_of(RULES, lists.counts, lists.samples),
+        counts=counts_of(RULES, lists.notes.counts),
+        problems=problems_of(RULES, *lists.notes),
         order=order,
         graph=graph,
         time=time,
-        owner=lists.owner,
-        version=lists.version,
-        source=numpy.where(lists.version >= 0, lists.maker[lists.version], -1).astype(numpy.int32)
-        if len(lists.maker)
-        else lists.version,
+        owner=survey.owner,
+        version=version,
+        source=numpy.where(version >= 0, maker[version], -1).astype(numpy.int32) if len(maker) else version,
         reads=numpy.zeros(0, numpy.int64),
         writes=numpy.flatnonzero(
-            (columns.f == WRITE)
-            & (lists.last == 1)
-            & (lists.version < 0)
-            & (lists.committed[lists.owner] == 1)
+            (columns.f == WRITE) & (survey.last == 1) & (version < 0) & (lists.committed[survey.owner] == 1)
         ),
         whole=whole,
     )
@@ -100,62 +106,37 @@ class _Lists:
     """The results of the kernels; see there."""
 
     committed: Int8s
-    owner: Int32s
-    previous: Int32s
-    last: Int8s
-    version: Int32s
-    readers: Int32s
-    own_later: Int8s
-    base: Int64s
-    maker: Int32s
-    counts: Int64s
-    samples: Any
+    survey: Survey
+    order: Order
+    reads: Reads
+    notes: Notes
 
     @classmethod
     def of(cls, columns: Columns, kernels: Any) -> _Lists:
-        c = columns
-        owner, previous, last, shown, writes, longest = kernels.survey(
-            *(c.first, c.outcome, c.f, c.key, c.value, c.length, c.elements, c.key_count)
-        )
-        part, table, twin = kernels.written_values(c.f, c.key, c.value, writes)
+        micros = columns.micros
+        survey = kernels.survey(micros, columns.key_count)
+        written, twin = kernels.written_values(micros, survey.writes)
         again = int((twin >= 0).argmax()) if len(twin) else 0
         if len(twin) and twin[again] >= 0:
             raise twice_written(columns, int(twin[again]), again)
-        counts = numpy.zeros(len(RULES), numpy.int64)
-        samples = numpy.zeros((len(RULES), SAMPLES, 2), numpy.int64)
-        committed = (c.outcome == OK).astype(numpy.int8)
-        base, maker, made, bad = kernels.version_order(
-            *(c.outcome, owner, c.value, shown, c.elements, longest, part, table, committed),
-            *(counts, samples),
+        notes = Notes(
+            counts=numpy.zeros(len(RULES), numpy.int64),
+            samples=numpy.zeros((len(RULES), SAMPLES, 2), numpy.int64),
         )
-        version, readers, own_later = kernels.judge_reads(
-            *(c.first, c.outcome, c.f, c.key, c.value, c.length, c.elements, owner, previous, last, shown),
-            *(longest, part, table, base, maker, made, bad, committed, counts, samples),
-        )
-        if counts[INCOMPATIBLE]:
-            _note_lost_updates(c, owner, previous, version, counts, samples)
-        return cls(
-            committed=committed,
-            owner=owner,
-            previous=previous,
-            last=last,
-            version=version,
-            readers=readers,
-            own_later=own_later,
-            base=base,
-            maker=maker,
-            counts=counts,
-            samples=samples,
-        )
+        committed = (columns.outcome == OK).astype(numpy.int8)
+        order = kernels.version_order(micros, survey, written, committed, notes)
+        reads = kernels.judge_reads(micros, survey, written, order, committed, notes)
+        if notes.counts[INCOMPATIBLE]:
+            _note_lost_updates(columns, survey, reads, notes)
+        return cls(committed=committed, survey=survey, order=order, reads=reads, notes=notes)
 
 
-def _note_lost_updates(
-    columns: Columns, owner: Int32s, previous: Int32s, version: Int32s, counts: Int64s, samples: Any
-) -> None:
+def _note_lost_updates(columns: Columns, survey: Survey, reads: Reads, notes: Notes) -> None:
     """Lost updates of lists that are no version, because they do not fit into the order of their key."""
-    c = columns
+    c, owner = columns, survey.owner
     updates: dict[tuple[int, bytes], int] = {}
-    first_reads = (c.f != WRITE) & (c.length > 0) & (previous < 0) & (version < 0) & (c.outcome[owner] == OK)
+    is_first = (c.f != WRITE) & (c.length > 0) & (survey.previous < 0)
+    first_reads = is_first & (reads.version < 0) & (c.outcome[owner] == OK)
     for micro in numpy.flatnonzero(first_reads).tolist():
         behind = numpy.arange(micro + 1, c.first[owner[micro] + 1])
         appends = behind[(c.f[behind] == WRITE) & (c.key[behind] == c.key[micro])]
@@ -164,7 +145,7 @@ def _note_lost_updates(
         shown = c.elements[c.value[micro] : c.value[micro] + c.length[micro]].tobytes()
         other = updates.setdefault((int(c.key[micro]), shown), int(appends[0]))
         if other != appends[0]:
-            note(counts, samples, LOST, int(appends[0]), other)
+            note(notes, LOST, int(appends[0]), other)
 
 
 def twice_written(columns: Columns, one: int, other: int) -> ModelError:
@@ -181,20 +162,9 @@ def twice_written(columns: Columns, one: int, other: int) -> ModelError:
 
 
 def _replayed(columns: Columns, kernels: Any, lists: _Lists, time: Time) -> Int32s | None:
-    c = columns
     closed = completed_at(time.ends, time.taking_part)
     order, total = kernels.replay(
-        *(
-            c.first,
-            time.invoke,
-            c.f,
-            c.key,
-            lists.owner,
-            lists.previous,
-            lists.version,
-            lists.base,
-        ),
-        *(lists.maker, lists.readers, lists.own_later, lists.committed, closed),
+        columns.micros, lists.survey, lists.order, lists.reads, lists.committed, time.invoke, closed
     )
     replayed: Int32s = order
     return replayed if total == int(lists.committed.sum()) else None
@@ -203,16 +173,8 @@ def _replayed(columns: Columns, kernels: Any, lists: _Lists, time: Time) -> Int3
 def _graph(columns: Columns, kernels: Any, graph_kernels: Any, lists: _Lists) -> tuple[Graph, bool]:
     c = columns
     source, target, kind, cause, effect, whole = kernels.dependencies(
-        *(
-            c.f,
-            c.key,
-            lists.owner,
-            lists.version,
-            lists.base,
-            lists.maker,
-            lists.committed,
-        ),
-        EDGES_MAX,
+        *(c.f, c.key, lists.survey.owner, lists.reads.version, lists.order.base, lists.order.maker),
+        *(lists.committed, EDGES_MAX),
     )
     return graph_of(graph_kernels, len(c), source, target, kind, cause, effect), bool(whole)
 

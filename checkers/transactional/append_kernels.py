@@ -8,12 +8,12 @@ Arrays are those of `columns.Columns`; per micro-operation m[…], per key k[…
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy
 from numpy import int8, int32, int64
 
-from checkers.compiled import kernel
+from checkers.compiled import bare_kernel, kernel
 from checkers.transactional.columns import (
     FAIL,
     INFO,
@@ -24,6 +24,7 @@ from checkers.transactional.columns import (
     Int8s,
     Int32s,
     Int64s,
+    Micros,
 )
 
 NONE = -1
@@ -44,24 +45,59 @@ RULES = (
 """The names of the codes above. A sample of a rule is a pair of micro-operations: the one at fault, and its cause."""
 
 
-@kernel
-def survey(
-    first: Int64s,
-    outcome: Int8s,
-    f: Int8s,
-    key: Int32s,
-    value: Int64s,
-    length: Int32s,
-    elements: Int64s,
-    key_count: int,
-) -> tuple[Any, Any, Any, Any, Any, Any]:
-    """(owner int32[m], previous int32[m], last int8[m], shown int32[m], writes int32[k], longest int32[k]).
+class Survey(NamedTuple):
+    """What one pass over the micro-operations finds.
 
-    previous: the micro-operation before in the same transaction on the same key, or NONE. last: 1 for a transaction's
-    last write of a key. shown: how much of a list read other transactions made: without its own transaction's appends
-    at its end (no other transaction sees these yet, and they may still move). writes: how many writes of a key there
-    are. longest: the read of a key that shows most, or NONE.
+    owner     int32[m]  the transaction
+    previous  int32[m]  the micro-operation before in the same transaction on the same key, or NONE
+    last      int8[m]   1 for a transaction's last write of a key
+    shown     int32[m]  how much of a list read other transactions made: without its own transaction's appends at its
+                        end (no other transaction sees these yet, and they may still move)
+    writes    int32[k]  how many writes of a key there are
+    longest   int32[k]  the read of a key that shows most, or NONE
     """
+
+    owner: Int32s
+    previous: Int32s
+    last: Int8s
+    shown: Int32s
+    writes: Int32s
+    longest: Int32s
+
+
+class Written(NamedTuple):
+    """The writes by value, in a hash table: key k has the slots part[k] … part[k+1]-1, a power of two of them."""
+
+    part: Int64s
+    table: Int32s
+
+
+class Order(NamedTuple):
+    """The versions of every key, in the order that its longest read shows.
+
+    base   int64[k+1]  where the versions of a key begin
+    maker  int32[v]    the append that made a version (NONE: the empty list, or a value without a write)
+    made   int32[m]    the version that an append made, or NONE
+    bad    int32[k,3]  the first length of the key's order which shows a value of a failed transaction, one that was
+                       never written, one that is there twice (a huge number: never)
+    """
+
+    base: Int64s
+    maker: Int32s
+    made: Int32s
+    bad: Int32s
+
+
+class Notes(NamedTuple):
+    """How often each rule was broken, and the first SAMPLES cases of each: int64[rule, SAMPLES, 2]."""
+
+    counts: Int64s
+    samples: Any
+
+
+@kernel
+def survey(micros: Micros, key_count: int) -> Survey:
+    first, outcome, f, key, _, length, _ = micros
     owner = numpy.empty(len(f), int32)
     previous = numpy.empty(len(f), int32)
     last = numpy.zeros(len(f), int8)
@@ -86,22 +122,21 @@ def survey(
                 written[on] = micro
             elif outcome[txn] == OK and length[micro] >= 0:
                 if before != NONE and written[on] >= begin:
-                    shown[micro] = without_own(f, value, length, elements, previous, micro)
+                    shown[micro] = without_own(micros, previous, micro)
                 best = longest[on]
                 if best == NONE or shown[micro] > shown[best]:
                     longest[on] = micro
-    return owner, previous, last, shown, writes, longest
+    return Survey(owner, previous, last, shown, writes, longest)
 
 
-@kernel
-def without_own(
-    f: Int8s, value: Int64s, length: Int32s, elements: Int64s, previous: Int32s, micro: int
-) -> int:
+@bare_kernel
+def without_own(micros: Micros, previous: Int32s, micro: int) -> int:
     """The length of a list without the appends of its own transaction at its end.
 
     They need not be all that the transaction has appended so far (a store may be slow to show them), but they are in
     their order, and none before them is missing. Else the list stays whole: it is incompatible with any order.
     """
+    f, value, length, elements = micros.f, micros.value, micros.length, micros.elements
     begin, place = value[micro], length[micro]
     newest = NONE  # the appends from here backwards stand at the list's end
     before = previous[micro]
@@ -120,21 +155,21 @@ def without_own(
     return int(place)
 
 
-@kernel
-def find(table: Int32s, begin: int, mask: int, value: Int64s, wanted: int) -> int:
-    """The slot of `wanted` in a key's part of the table, or the free slot where it belongs."""
+@bare_kernel
+def find(written: Written, value: Int64s, on: int, wanted: int) -> int:
+    """The slot of `wanted` among the writes of a key, or the free slot where it belongs."""
+    begin, table = written.part[on], written.table
+    mask = written.part[on + 1] - begin - 1
     slot = (wanted ^ (wanted >> 15) ^ (wanted >> 31)) & mask
     while table[begin + slot] != NONE and value[table[begin + slot]] != wanted:
         slot = (slot + 1) & mask
-    return begin + slot
+    return int(begin + slot)
 
 
 @kernel
-def written_values(f: Int8s, key: Int32s, value: Int64s, writes: Int32s) -> tuple[Any, Any, Any]:
-    """(part int64[k+1], table int32[…], twin int32[m]: an earlier write of the same value to the same key, or NONE).
-
-    A hash table of the writes by value; key k has the slots part[k] … part[k+1]-1, a power of two of them.
-    """
+def written_values(micros: Micros, writes: Int32s) -> tuple[Written, Any]:
+    """The writes by value, and twin int32[m]: an earlier write of the same value to the same key, or NONE."""
+    f, key, value = micros.f, micros.key, micros.value
     twin = numpy.full(len(f), NONE, int32)
     part = numpy.zeros(len(writes) + 1, int64)
     for on in range(len(writes)):
@@ -143,29 +178,30 @@ def written_values(f: Int8s, key: Int32s, value: Int64s, writes: Int32s) -> tupl
             size *= 2
         part[on + 1] = part[on] + size
     table = numpy.full(part[len(writes)], NONE, int32)
+    written = Written(part, table)
     for micro in range(len(f)):
         if f[micro] == WRITE:
-            begin = part[key[micro]]
-            slot = find(table, begin, part[key[micro] + 1] - begin - 1, value, value[micro])
+            slot = find(written, value, key[micro], value[micro])
             twin[micro] = table[slot]
             table[slot] = micro
-    return part, table, twin
+    return written, twin
 
 
 @kernel
-def writers_of_reads(f: Int8s, key: Int32s, value: Int64s, part: Int64s, table: Int32s) -> Any:
+def writers_of_reads(micros: Micros, written: Written) -> Any:
     """int32[m]: for registers, the write of the value that a read gave, or NONE."""
+    f, key, value = micros.f, micros.key, micros.value
     writer = numpy.full(len(f), NONE, int32)
     for micro in range(len(f)):
         if f[micro] != WRITE:
-            begin = part[key[micro]]
-            writer[micro] = table[find(table, begin, part[key[micro] + 1] - begin - 1, value, value[micro])]
+            writer[micro] = written.table[find(written, value, key[micro], value[micro])]
     return writer
 
 
-@kernel
-def note(counts: Int64s, samples: Any, rule: int, micro: int, cause: int) -> None:
+@bare_kernel
+def note(notes: Notes, rule: int, micro: int, cause: int) -> None:
     """Count one case of `rule`, and keep it if there are few yet."""
+    counts, samples = notes.counts, notes.samples
     if counts[rule] < SAMPLES:
         samples[rule, counts[rule], 0] = micro
         samples[rule, counts[rule], 1] = cause
@@ -173,26 +209,10 @@ def note(counts: Int64s, samples: Any, rule: int, micro: int, cause: int) -> Non
 
 
 @kernel
-def version_order(
-    outcome: Int8s,
-    owner: Int32s,
-    value: Int64s,
-    shown: Int32s,
-    elements: Int64s,
-    longest: Int32s,
-    part: Int64s,
-    table: Int32s,
-    committed: Int8s,
-    counts: Int64s,
-    samples: Any,
-) -> tuple[Any, Any, Any, Any]:
-    """(base int64[k+1], maker int32[v], made int32[m], bad int32[k,3]).
-
-    maker: the append that made a version (NONE: the empty list, or a value without a write). made: the version that an
-    append made, or NONE. bad: the first length of the key's order which shows a value of a failed transaction, one that
-    was never written, one that is there twice (a huge number: never). An unsure transaction of which a value was read
-    is marked in `committed`.
-    """
+def version_order(micros: Micros, survey: Survey, written: Written, committed: Int8s, notes: Notes) -> Order:
+    """An unsure transaction of which a value was read is marked in `committed`."""
+    outcome, value, elements = micros.outcome, micros.value, micros.elements
+    owner, shown, longest = survey.owner, survey.shown, survey.longest
     keys = len(longest)
     base = numpy.zeros(keys + 1, int64)
     for on in range(keys):
@@ -204,10 +224,9 @@ def version_order(
         micro = longest[on]
         if micro == NONE:
             continue
-        begin, mask = part[on], part[on + 1] - part[on] - 1
         failed = NONE
         for place in range(shown[micro]):
-            writer = table[find(table, begin, mask, value, elements[value[micro] + place])]
+            writer = written.table[find(written, value, on, elements[value[micro] + place])]
             if writer == NONE:
                 bad[on, 1] = min(bad[on, 1], place + 1)
                 continue
@@ -223,12 +242,12 @@ def version_order(
             elif ended == INFO:
                 committed[owner[writer]] = 1
             elif failed != NONE:
-                note(counts, samples, DIRTY, writer, failed)
+                note(notes, DIRTY, writer, failed)
                 failed = NONE
-    return base, maker, made, bad
+    return Order(base, maker, made, bad)
 
 
-@kernel
+@bare_kernel
 def is_prefix(elements: Int64s, one: int, other: int, count: int) -> bool:
     for place in range(count):
         if elements[one + place] != elements[other + place]:
@@ -236,15 +255,14 @@ def is_prefix(elements: Int64s, one: int, other: int, count: int) -> bool:
     return True
 
 
-@kernel
-def own_tail(
-    f: Int8s, value: Int64s, length: Int32s, elements: Int64s, previous: Int32s, micro: int
-) -> tuple[int, int, bool]:
+@bare_kernel
+def own_tail(micros: Micros, previous: Int32s, micro: int) -> tuple[int, int, bool]:
     """(earliest, before, right): how a read agrees with its own transaction's earlier operations on the key.
 
     earliest: its first append (or NONE) since `before`, its read before on that key (or NONE). right: whether the
     read's list ends with just those values, and begins with what was read before.
     """
+    f, value, length, elements = micros.f, micros.value, micros.length, micros.elements
     appends, right, earliest = 0, True, NONE
     before = previous[micro]
     while before != NONE and f[before] == WRITE:
@@ -273,24 +291,18 @@ def any_twice(elements: Int64s) -> bool:
 
 @kernel
 def judge_list(
-    outcome: Int8s,
-    owner: Int32s,
-    value: Int64s,
-    length: Int32s,
-    elements: Int64s,
-    part: Int64s,
-    table: Int32s,
-    on: int,
-    micro: int,
-    mark: Int32s,
-    counts: Int64s,
-    samples: Any,
+    micros: Micros, survey: Survey, written: Written, micro: int, mark: Int32s, notes: Notes
 ) -> None:
-    """Look closer at every element of a list: never written, written by a failed transaction, or there twice."""
-    begin, mask = part[on], part[on + 1] - part[on] - 1
+    """Look closer at every element of a list: never written, written by a failed transaction, or there twice.
+
+    `mark`: by write, the last read in which its value was met.
+    """
+    value, length, elements, owner, on = (
+        micros.value, micros.length, micros.elements, survey.owner, micros.key[micro]
+    )  # fmt: skip
     garbage, aborted, twice = False, NONE, NONE
     for place in range(length[micro]):
-        writer = table[find(table, begin, mask, value, elements[value[micro] + place])]
+        writer = written.table[find(written, value, on, elements[value[micro] + place])]
         if writer == NONE:
             garbage = True
             continue
@@ -298,148 +310,144 @@ def judge_list(
             twice = writer
         mark[writer] = micro
         if writer > micro and owner[writer] == owner[micro]:
-            note(counts, samples, FUTURE, micro, writer)
-        if aborted == NONE and outcome[owner[writer]] == FAIL and owner[writer] != owner[micro]:
+            note(notes, FUTURE, micro, writer)
+        if aborted == NONE and micros.outcome[owner[writer]] == FAIL and owner[writer] != owner[micro]:
             aborted = writer
     if garbage:
-        note(counts, samples, GARBAGE, micro, NONE)
+        note(notes, GARBAGE, micro, NONE)
         if twice == NONE and any_twice(elements[value[micro] : value[micro] + length[micro]]):
-            note(counts, samples, DUPLICATE, micro, NONE)
+            note(notes, DUPLICATE, micro, NONE)
     if aborted != NONE:
-        note(counts, samples, G1A, micro, aborted)
+        note(notes, G1A, micro, aborted)
     if twice != NONE:
-        note(counts, samples, DUPLICATE, micro, twice)
+        note(notes, DUPLICATE, micro, twice)
+
+
+class Reads(NamedTuple):
+    """The versions that transactions read.
+
+    version    int32[m]  of a read, the version that it showed (without its own appends), or NONE if that follows from
+                         an earlier read or write of its transaction; of an append, the version that it made, or NONE
+    readers    int32[v]  how many such reads showed a version
+    own_later  int8[m]   of an append, how many of them are its own transaction's, come later, and showed the version
+                         before it
+    """
+
+    version: Int32s
+    readers: Int32s
+    own_later: Int8s
 
 
 @kernel
 def judge_reads(
-    first: Int64s,
-    outcome: Int8s,
-    f: Int8s,
-    key: Int32s,
-    value: Int64s,
-    length: Int32s,
-    elements: Int64s,
-    owner: Int32s,
-    previous: Int32s,
-    last: Int8s,
-    shown: Int32s,
-    longest: Int32s,
-    part: Int64s,
-    table: Int32s,
-    base: Int64s,
-    maker: Int32s,
-    made: Int32s,
-    bad: Int32s,
-    committed: Int8s,
-    counts: Int64s,
-    samples: Any,
-) -> tuple[Any, Any, Any]:
-    """(version int32[m], readers int32[v], own_later int8[m]).
-
-    version: of a read, the version that it showed (without its own appends), or NONE if that follows from an earlier
-    read or write of its transaction; of an append, the version that it made, or NONE. readers: how many such reads
-    showed a version. own_later: of an append, how many of them are its own transaction's, come later, and showed the
-    version before it.
-    """
-    version = made.copy()
-    readers = numpy.zeros(len(maker), int32)
-    updater = numpy.full(len(maker), NONE, int32)
-    mark = numpy.full(len(f), NONE, int32)
+    micros: Micros, survey: Survey, written: Written, order: Order, committed: Int8s, notes: Notes
+) -> Reads:
+    """The versions that transactions read; the anomalies of single reads and appends are noted."""
+    first, f, versions = micros.first, micros.f, len(order.maker)
     own_later = numpy.zeros(len(f), int8)
-    for txn in range(len(outcome)):
+    reads = Reads(order.made.copy(), numpy.zeros(versions, int32), own_later)
+    updater = numpy.full(versions, NONE, int32)
+    mark = numpy.full(len(f), NONE, int32)
+    for txn in range(len(micros.outcome)):
         if committed[txn] == 0:
             continue
         for micro in range(first[txn], first[txn + 1]):
-            on = key[micro]
-            before = previous[micro]
             if f[micro] == WRITE:
-                if before == NONE:
-                    continue
-                wrote = before
-                while wrote != NONE and f[wrote] != WRITE:
-                    wrote = previous[wrote]
-                unordered = wrote != NONE and (made[wrote] == NONE or made[wrote] > made[micro])
-                if made[micro] != NONE and unordered:
-                    note(counts, samples, INCOMPATIBLE, micro, wrote)
-                alone, origin = f[before] != WRITE, before
-                while previous[origin] != NONE:
-                    origin = previous[origin]
-                    alone = alone and f[origin] != WRITE
-                reader = previous[micro]
-                while reader != NONE and (f[reader] == WRITE or version[reader] < made[micro]):
-                    reader = previous[reader]
-                if reader != NONE and made[micro] != NONE:
-                    note(counts, samples, FUTURE, reader, micro)
-                    continue
-                read_version = version[origin]
-                if read_version == NONE or f[origin] == WRITE:
-                    continue
-                if alone and updater[read_version] == NONE:
-                    updater[read_version] = micro
-                elif alone:
-                    note(counts, samples, LOST, micro, updater[read_version])
-                continue
-            if length[micro] < 0:
-                continue
-            count = shown[micro]
-            top = longest[on]
-            fits = micro == top or is_prefix(elements, value[micro], value[top], count)
-            if not fits:
-                note(counts, samples, INCOMPATIBLE, micro, top)
-            earliest, before, right = own_tail(f, value, length, elements, previous, micro)
-            read_version = base[on] + count
-            twice = False  # its own append, and among those of other transactions too
-            if count < length[micro]:
-                origin = previous[micro]
-                while origin != NONE:
-                    twice = twice or (
-                        f[origin] == WRITE and made[origin] != NONE and made[origin] <= read_version
-                    )
-                    origin = previous[origin]
-            if not fits or twice or count >= min(bad[on, 0], bad[on, 1], bad[on, 2]):
-                judge_list(
-                    outcome, owner, value, length, elements, part, table, on, micro, mark, counts, samples
-                )
-            if not right:
-                note(counts, samples, INTERNAL, micro, previous[micro])
-            new = before == NONE or not right
-            if f[micro] == READ and not new:  # the first that is of the row itself, after reads by predicates
-                before = previous[micro]
-                while before != NONE and f[before] != READ:
-                    earliest = before if f[before] == WRITE else earliest
-                    before = previous[before]
-                new = before == NONE
-            if not fits or not new:
-                continue
-            writer = maker[read_version]
-            if writer != NONE and owner[writer] != txn and last[writer] == 0:
-                note(counts, samples, G1B, micro, writer)
-            version[micro] = read_version
-            readers[read_version] += 1
-            if earliest != NONE and right:
-                wanted = made[earliest] if made[earliest] != NONE else base[on + 1]
-                if wanted - 1 == read_version:
-                    own_later[earliest] += 1
-    return version, readers, own_later
+                judge_append(micros, survey, order, reads.version, updater, micro, notes)
+            elif micros.length[micro] >= 0 and judge_read(micros, survey, order, reads, micro, notes):
+                judge_list(micros, survey, written, micro, mark, notes)
+    return reads
 
 
-@kernel
+@bare_kernel
+def judge_append(
+    micros: Micros, survey: Survey, order: Order, version: Int32s, updater: Int32s, micro: int, notes: Notes
+) -> None:
+    """An append behind earlier operations of its transaction on the key.
+
+    `updater`: by version, the first append of a transaction that had read it, and nothing else before.
+    """
+    f, previous, made = micros.f, survey.previous, order.made
+    before = previous[micro]
+    if before == NONE:
+        return
+    wrote = before
+    while wrote != NONE and f[wrote] != WRITE:
+        wrote = previous[wrote]
+    unordered = wrote != NONE and (made[wrote] == NONE or made[wrote] > made[micro])
+    if made[micro] != NONE and unordered:
+        note(notes, INCOMPATIBLE, micro, wrote)
+    reader = before
+    while reader != NONE and (f[reader] == WRITE or version[reader] < made[micro]):
+        reader = previous[reader]
+    if reader != NONE and made[micro] != NONE:
+        note(notes, FUTURE, reader, micro)
+        return
+    alone, origin = f[before] != WRITE, before
+    while previous[origin] != NONE:
+        origin = previous[origin]
+        alone = alone and f[origin] != WRITE
+    read_version = version[origin]
+    if read_version == NONE or not alone:
+        return
+    if updater[read_version] == NONE:
+        updater[read_version] = micro
+    else:
+        note(notes, LOST, micro, updater[read_version])
+
+
+@bare_kernel
+def judge_read(micros: Micros, survey: Survey, order: Order, reads: Reads, micro: int, notes: Notes) -> bool:
+    """A read beside the order of its key and its own transaction; True if `judge_list` must look at its elements."""
+    f, value, length = micros.f, micros.value, micros.length
+    owner, previous, made = survey.owner, survey.previous, order.made
+    on = micros.key[micro]
+    count, top = survey.shown[micro], survey.longest[on]
+    fits = micro == top or is_prefix(micros.elements, value[micro], value[top], count)
+    if not fits:
+        note(notes, INCOMPATIBLE, micro, top)
+    earliest, before, right = own_tail(micros, previous, micro)
+    read_version = order.base[on] + count
+    twice = False  # its own append, and among those of other transactions too
+    if count < length[micro]:
+        origin = previous[micro]
+        while origin != NONE:
+            twice = twice or (f[origin] == WRITE and made[origin] != NONE and made[origin] <= read_version)
+            origin = previous[origin]
+    bad = order.bad
+    # Below all three lengths the order of the key shows nothing wrong, and a list that fits in has just its elements.
+    is_suspect = not fits or twice or count >= min(bad[on, 0], bad[on, 1], bad[on, 2])
+    if not right:
+        note(notes, INTERNAL, micro, previous[micro])
+    new = before == NONE or not right
+    if f[micro] == READ and not new:  # the first that is of the row itself, after reads by predicates
+        before = previous[micro]
+        while before != NONE and f[before] != READ:
+            earliest = before if f[before] == WRITE else earliest
+            before = previous[before]
+        new = before == NONE
+    if not fits or not new:
+        return is_suspect
+    writer = order.maker[read_version]
+    if writer != NONE and owner[writer] != owner[micro] and survey.last[writer] == 0:
+        note(notes, G1B, micro, writer)
+    reads.version[micro] = read_version
+    reads.readers[read_version] += 1
+    if earliest != NONE and right:
+        # An append that was never read comes after all that was read: before it stands the last version of the key.
+        wanted = made[earliest] if made[earliest] != NONE else order.base[on + 1]
+        if wanted - 1 == read_version:
+            reads.own_later[earliest] += 1
+    return is_suspect
+
+
+@bare_kernel
 def can_follow(
-    txn: int,
-    first: Int64s,
-    f: Int8s,
-    key: Int32s,
-    owner: Int32s,
-    previous: Int32s,
-    version: Int32s,
-    base: Int64s,
-    maker: Int32s,
-    current: Int32s,
-    readers: Int32s,
-    own_later: Int8s,
+    txn: int, micros: Micros, survey: Survey, order: Order, reads: Reads, current: Int32s
 ) -> tuple[int, bool]:
     """(NONE, …) if `txn` may come next in the replay; else the version it waits for: to be made, or to be drained."""
+    first, f, key, owner, previous = micros.first, micros.f, micros.key, survey.owner, survey.previous
+    version, own_later, base, maker = reads.version, reads.own_later, order.base, order.maker
     for micro in range(first[txn], first[txn + 1]):
         on = key[micro]
         touched = version[micro]
@@ -462,25 +470,19 @@ def can_follow(
         is_own = touched - 1 > base[on] and maker[touched - 1] != NONE and owner[maker[touched - 1]] == txn
         if current[on] < touched - 1 and not is_own:
             return touched - 1, False
-        if readers[touched - 1] > own:
+        if reads.readers[touched - 1] > own:
             return touched - 1, True
     return NONE, False
 
 
 @kernel
 def replay(
-    first: Int64s,
-    invoke: Int64s,
-    f: Int8s,
-    key: Int32s,
-    owner: Int32s,
-    previous: Int32s,
-    version: Int32s,
-    base: Int64s,
-    maker: Int32s,
-    readers: Int32s,
-    own_later: Int8s,
+    micros: Micros,
+    survey: Survey,
+    versions: Order,
+    reads: Reads,
     committed: Int8s,
+    invoke: Int64s,
     completed_at: Int32s,
 ) -> tuple[Any, int]:
     """(order int32[…], how many of the committed transactions it holds): a serial order within real time.
@@ -490,15 +492,17 @@ def replay(
     run stays free to run until it does, so any order of trying finds an order of all if there is one: if some are left,
     the graph of ww, wr, rw and realtime has a cycle. No edge is ever built, and time is linear.
 
-    completed_at[event] is the ok transaction that ended there, or NONE. `readers` is used up.
+    completed_at[event] is the ok transaction that ended there, or NONE. `reads.readers` is used up.
     """
+    first, f, key, version, readers = micros.first, micros.f, micros.key, reads.version, reads.readers
     count = len(committed)
-    current = base[:-1].astype(int32)
+    current = versions.base[:-1].astype(int32)
     order = numpy.empty(count, int32)
     gone = numpy.zeros(count, int8)
     begun, total = 0, 0
-    made_waiting = numpy.full(len(maker), NONE, int32)
-    drained_waiting = numpy.full(len(maker), NONE, int32)
+    # Who waits for a version to be made, and who until those that read it have run: lists, linked by `behind`.
+    made_waiting = numpy.full(len(versions.maker), NONE, int32)
+    drained_waiting = numpy.full(len(versions.maker), NONE, int32)
     behind = numpy.full(count, NONE, int32)
     stack = numpy.empty(count + 1, int32)
     height, event = 0, 0
@@ -518,20 +522,7 @@ def replay(
             if committed[txn] == 0:
                 gone[txn] = 1
                 continue
-            wanted, drained = can_follow(
-                txn,
-                first,
-                f,
-                key,
-                owner,
-                previous,
-                version,
-                base,
-                maker,
-                current,
-                readers,
-                own_later,
-            )
+            wanted, drained = can_follow(txn, micros, survey, versions, reads, current)
             if wanted != NONE:
                 if drained:
                     behind[txn] = drained_waiting[wanted]

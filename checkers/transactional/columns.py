@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy
 from numpy.typing import NDArray
@@ -42,6 +42,18 @@ NIL = -(2**63)
 _OUTCOMES = {"ok": OK, "fail": FAIL, "info": INFO}
 _WORDS = {"r": READ, "rp": PREDICATE_READ, "append": WRITE, "w": WRITE}
 _WRITES = {"append": "append", "rw-register": "w"}
+
+
+class Micros(NamedTuple):
+    """The columns that kernels read of each micro-operation, and of the transactions that they are of (`Columns`)."""
+
+    first: Int64s
+    outcome: Int8s
+    f: Int8s
+    key: Int32s
+    value: Int64s
+    length: Int32s
+    elements: Int64s
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,6 +139,11 @@ class Columns:
         starts = self.value[reads]
         if starts.min() < 0 or (starts + self.length[reads]).max() > len(self.elements):
             raise ValueError("expected list reads to lie within elements")
+
+    @property
+    def micros(self) -> Micros:
+        """What kernels read."""
+        return Micros(*(getattr(self, name) for name in Micros._fields))
 
     def __len__(self) -> int:
         return len(self.outcome)

@@ -43,11 +43,9 @@ def analysis(
 ) -> Analysis:
     """Raises ModelError if a value was written to a key twice, and the store says in which order it worked."""
     c = columns
-    owner, previous, last, _, writes, _ = append_kernels.survey(
-        *(c.first, c.outcome, c.f, c.key, c.value, c.length, c.elements, c.key_count)
-    )
-    part, table, twin = append_kernels.written_values(c.f, c.key, c.value, writes)
-    writer = _with_unwritten(c, append_kernels.writers_of_reads(c.f, c.key, c.value, part, table))
+    owner, previous, last, _, writes, _ = append_kernels.survey(c.micros, c.key_count)
+    written, twin = append_kernels.written_values(c.micros, writes)
+    writer = _with_unwritten(c, append_kernels.writers_of_reads(c.micros, written))
     counts = numpy.zeros(len(RULES), numpy.int64)
     samples = numpy.zeros((len(RULES), SAMPLES, 2), numpy.int64)
     committed = (c.outcome == OK).astype(numpy.int8)
