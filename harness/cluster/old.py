@@ -47,7 +47,7 @@ def remove_old_versions(folder: Path, now_s: float) -> list[str]:
         except OSError:
             continue
         shutil.rmtree(aside, ignore_errors=True)
-        removed.append(f"version {name} of the nodes, {_unused(used_s[name], now_s)}")
+        removed.append(f"version {name} of the nodes, not wanted for {_days(now_s - used_s[name])} days")
     return removed
 
 
@@ -81,10 +81,6 @@ def _seconds(attributes: Mapping[str, Any]) -> float:
         datetime.fromisoformat(stamp[:19] + "+00:00").timestamp() for stamp in stamps if stamp[:4] > "1970"
     ]
     return max(times, default=float("inf"))
-
-
-def _unused(used_s: float, now_s: float) -> str:
-    return f"not wanted for {_days(now_s - used_s)} days"
 
 
 def _days(span_s: float) -> int:

@@ -20,6 +20,11 @@ TRACE: Final = "trace"
 ROOT: Final = Path(__file__).parents[2]
 
 
+def code_files(root: Path, pattern: str = "**/*") -> list[Path]:
+    """The files below a folder that match, sorted, but for what Python keeps beside them."""
+    return sorted(path for path in root.glob(pattern) if path.is_file() and "__pycache__" not in path.parts)
+
+
 Which = Literal["from", "to"]
 FROM: Final[Which] = "from"
 TO: Final[Which] = "to"

@@ -21,7 +21,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from harness.cluster.place import ROOT, Version
+from harness.cluster.place import ROOT, Version, code_files
 from harness.cluster.wheels import CACHE
 from harness.errors import WrongUse, given_path
 
@@ -70,8 +70,7 @@ def _of_folder(folder: Path) -> dict[str, bytes]:
     try:
         return {
             path.relative_to(folder).as_posix(): path.read_bytes()
-            for path in sorted((folder / PACKAGE).rglob("*"))
-            if path.is_file() and "__pycache__" not in path.parts
+            for path in code_files(folder, f"{PACKAGE}/**/*")
         }
     except OSError as error:
         raise WrongUse(f"{error.filename or folder} cannot be read: {error.strerror}; {_TRY}") from error
@@ -113,16 +112,6 @@ def _is_wanted(name: str) -> bool:
     return name.startswith(f"{PACKAGE}/") and not name.endswith("/") and not {"..", "__pycache__"} & {*parts}
 
 
-def _rename(whole: Path, folder: Path) -> None:
-    """FileExistsError if another run was faster."""
-    try:
-        whole.rename(folder)
-    except OSError:
-        if not folder.is_dir():
-            raise
-        raise FileExistsError from None
-
-
 def _kept(files: Mapping[str, bytes]) -> Path:
     """A folder of the cache with these files; whole or not at all, for two runs may want it at once."""
     digest = hashlib.sha256()
@@ -141,8 +130,11 @@ def _kept(files: Mapping[str, bytes]) -> Path:
                 target = whole / name
                 target.parent.mkdir(parents=True, exist_ok=True)
                 target.write_bytes(data)
-            with suppress(FileExistsError):
-                _rename(whole, folder)
+            try:
+                whole.rename(folder)
+            except OSError:
+                if not folder.is_dir():  # else another run was faster
+                    raise
     except OSError as error:
         raise WrongUse(f"the version cannot be kept in {folder.parent}: {error.strerror}") from error
     return folder

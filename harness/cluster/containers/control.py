@@ -12,7 +12,6 @@ from typing import Any, Final
 
 from harness.cluster.containers.base import LOCAL_BASE
 from harness.cluster.containers.image import (
-    ROOT,
     base_name,
     base_with,
     build,
@@ -21,6 +20,7 @@ from harness.cluster.containers.image import (
     is_there,
     node_image,
 )
+from harness.cluster.place import ROOT, code_files
 
 REPOSITORY: Final = "qsync-control"
 LOCAL: Final = "local"
@@ -69,9 +69,8 @@ def images_of_compose(client: Any) -> tuple[str, ...]:
 
 
 def _sources() -> list[Path]:
-    inside = (path for folder in _FOLDERS for path in (ROOT / folder).rglob("*"))
-    kept = (path for path in inside if path.is_file() and "__pycache__" not in path.parts)
-    return sorted([*(ROOT / name for name in _FILES), *kept])
+    inside = (path for folder in _FOLDERS for path in code_files(ROOT / folder))
+    return sorted([*(ROOT / name for name in _FILES), *inside])
 
 
 def _versions() -> list[str]:

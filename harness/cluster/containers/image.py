@@ -15,11 +15,11 @@ from typing import Any
 
 from harness.cluster.containers.base import LOCAL_BASE, make_base, name_of
 from harness.cluster.ownership import RunId
+from harness.cluster.place import ROOT, code_files
 from harness.cluster.scratch import scratch
 from harness.cluster.wheels import versions_of_a_node, wheels
 from harness.errors import ClusterError
 
-ROOT = Path(__file__).parents[3]
 BASE = "QSYNC_BASE_IMAGE"
 """The environment variable that names another base."""
 GIVEN = "QSYNC_NODE_IMAGE"
@@ -58,7 +58,7 @@ def _knock(host: str) -> None:
 def node_image(client: Any, *, base: str | None = None, root: Path = ROOT) -> str:
     """The name of the image, built if there is none yet, with the nodes below `root`. Raises ClusterError."""
     base = base or base_name(client)
-    versions, sources = versions_of_a_node(), _sources(root)
+    versions, sources = versions_of_a_node(), code_files(root, "nodes/**/*")
     name = f"{REPOSITORY}:{digest_of(base, id_of(client, base), versions, sources, root)}"
     if not is_there(client, name):
         build(
@@ -126,12 +126,6 @@ def _here(client: Any, name: str, what: str, attempt: str) -> Any:
         return client.images.pull(name)
     except docker.errors.DockerException as error:
         raise ClusterError(f"{what} is not here and cannot be pulled; try: {attempt}") from error
-
-
-def _sources(root: Path) -> list[Path]:
-    return sorted(
-        path for path in (root / "nodes").rglob("*") if path.is_file() and "__pycache__" not in path.parts
-    )
 
 
 def digest_of(

@@ -385,12 +385,9 @@ class ContainerNodes(NodeBook):
             self._why_unseen = _in_a_line(error)
             return False
         if node not in self._down and self._lives[node] == life:
-            self._went_down(ended)
+            self._down.add(node)
+            self._note(ended)
         return True
-
-    def _went_down(self, ended: Ended) -> None:
-        self._down.add(ended.node)
-        self._note(ended)
 
     def _should_run(self, node: str) -> bool:
         return node not in self._down and node not in self._asked_to_end

@@ -95,19 +95,17 @@ class PacketFilter:
 
     async def dropped(self, which: str) -> int:
         """How many packets a lossy set has dropped."""
-        listing = json.loads(
-            await asyncio.to_thread(
-                _nft, "", "-j", "list", "counter", "bridge", self._table, f"{which}_dropped"
-            )
-        )
-        return sum(int(part["counter"]["packets"]) for part in listing["nftables"] if "counter" in part)
+        listing = await self._listing("counter", f"{which}_dropped")
+        return sum(int(part["counter"]["packets"]) for part in listing if "counter" in part)
 
     async def packets(self, which: str) -> dict[Pair, int]:
         """How many packets met each element of a set since it was added."""
-        listing = json.loads(
-            await asyncio.to_thread(_nft, "", "-j", "list", "set", "bridge", self._table, which)
-        )
-        return dict(_counts(listing["nftables"]))
+        return dict(_counts(await self._listing("set", which)))
+
+    async def _listing(self, kind: str, name: str) -> list[dict[str, Any]]:
+        words = ("-j", "list", kind, "bridge", self._table, name)
+        listing: dict[str, Any] = json.loads(await asyncio.to_thread(_nft, "", *words))
+        return list(listing["nftables"])
 
     async def _nft(self, rules: str) -> None:
         await asyncio.to_thread(_nft, rules + "\n", "-f", "-")

@@ -70,7 +70,8 @@ def _try_out(parent: Group) -> None:
     except OSError as error:
         raise ValueError(f"no groups of processes can be made here: {error.strerror or error}") from error
     finally:
-        _remove(tried)
+        for folder in tried.folders:
+            _clear(folder)
 
 
 @dataclass(slots=True)
@@ -156,12 +157,6 @@ def _within(parent: Group, name: str) -> Group:
 def _make(group: Group) -> None:
     for folder in group.folders:
         folder.mkdir()
-
-
-def _remove(group: Group) -> None:
-    for folder in group.folders:
-        with suppress(OSError):
-            folder.rmdir()
 
 
 def _clear(folder: Path) -> bool:

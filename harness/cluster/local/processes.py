@@ -25,12 +25,12 @@ from harness.cluster.last_words import last_words
 from harness.cluster.limits.enclosure import launcher
 from harness.cluster.limits.group import Group
 from harness.cluster.limits.starved import Starved
+from harness.cluster.place import ROOT
 from harness.cluster.protocol import Ended
 from harness.errors import ClusterError, NodeEnded
 
 READY_WITHIN_S: Final = 15.0
 STOPPED_WITHIN_S: Final = 2.0
-_ROOT: Final = Path(__file__).parents[3]
 _POLL_S: Final = 0.003
 
 
@@ -200,4 +200,4 @@ class NodeProcess:
 def _search_path() -> str:
     """The nodes are the ones of this checkout, wherever the harness was started from."""
     inherited = os.environ.get("PYTHONPATH")
-    return os.pathsep.join([str(_ROOT), *([inherited] if inherited else [])])
+    return os.pathsep.join([str(ROOT), *([inherited] if inherited else [])])

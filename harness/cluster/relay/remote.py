@@ -11,13 +11,13 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Final, Self, cast
 
+from harness.cluster.place import ROOT
 from harness.cluster.relay.link import LinkName
 from harness.errors import ClusterError
 
 HOST: Final = "127.0.0.1"
 _PATIENCE_S: Final = 10.0
 _ANSWER_BYTES_MAX: Final = 1 << 22
-_ROOT: Final = Path(__file__).parents[3]
 
 
 class Commands(ABC):
@@ -102,7 +102,7 @@ class ControlledProcess(Commands):
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=file,
-                cwd=_ROOT,
+                cwd=ROOT,
                 limit=_ANSWER_BYTES_MAX,
                 start_new_session=True,  # the terminal's Ctrl-C is not for it
             )

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import io
 import tarfile
-from collections.abc import Iterator
 from functools import cache
-from pathlib import Path
 from typing import Final
 
-from harness.cluster.place import ROOT, Version, Which
+from harness.cluster.place import ROOT, Version, Which, code_files
 from harness.cluster.wheels import versions_of_a_node, wheels
 
 PROGRAM: Final = "program"
@@ -47,8 +45,9 @@ def bundle(python: str, machine: str, versions: tuple[tuple[Which, Version], ...
     """A tar archive for hosts with that Python ("3.11") and machine ("x86_64"). Raises ClusterError."""
     with io.BytesIO() as whole:
         with tarfile.open(fileobj=whole, mode="w:gz", compresslevel=1) as archive:
-            for path in _sources():
-                archive.add(path, arcname=str(path.relative_to(ROOT)), recursive=False)
+            for pattern in _PATTERNS:
+                for path in code_files(ROOT, pattern):
+                    archive.add(path, arcname=str(path.relative_to(ROOT)), recursive=False)
             for which, version in versions:
                 _add_version(archive, which, version)
             for wheel in sorted(wheels(versions_of_a_node(), python, machine).glob("*.whl")):
@@ -65,13 +64,5 @@ def _add_version(archive: tarfile.TarFile, which: Which, version: Version) -> No
     if version.shipped is not None:
         archive.add(version.shipped, arcname=f"{place_of(which)}/{PROGRAM}")
     if version.root is not None:
-        for path in sorted(version.root.rglob("*")):
-            if path.is_file() and "__pycache__" not in path.parts:
-                archive.add(path, arcname=f"{place_of(which)}/{path.relative_to(version.root)}")
-
-
-def _sources() -> Iterator[Path]:
-    for pattern in _PATTERNS:
-        for path in sorted(ROOT.glob(pattern)):
-            if path.is_file() and "__pycache__" not in path.parts:
-                yield path
+        for path in code_files(version.root):
+            archive.add(path, arcname=f"{place_of(which)}/{path.relative_to(version.root)}")

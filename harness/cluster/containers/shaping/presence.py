@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from pathlib import Path
 from typing import Final
 
-_ROOT: Final = Path(__file__).parents[4]
+from harness.cluster.place import ROOT
+
 _OPEN: Final = "from harness.cluster.containers.shaping.namespace import Queue; Queue(None)"
 _RULE: Final = (
     "iptables",
@@ -36,7 +36,7 @@ def has_discipline(*words: str) -> bool:
 def _refused(*words: str) -> str:
     try:
         done = subprocess.run(
-            ["unshare", "--net", *words], capture_output=True, text=True, timeout=10, check=False, cwd=_ROOT
+            ["unshare", "--net", *words], capture_output=True, text=True, timeout=10, check=False, cwd=ROOT
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         return f"unshare cannot be run: {error}"
