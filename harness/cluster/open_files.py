@@ -23,7 +23,7 @@ def allow(clients: int, nodes: int, *, has_relay: bool) -> str:
         most = max(0, hard - BESIDE) // (sockets * nodes)
         return (
             f"--workers {clients}: their connections to {nodes} nodes take {wanted:,} open files, and this machine "
-            f"allows {hard:,}; try: --workers {most}, or a higher hard limit (ulimit -Hn)"
+            f"allows {hard:,}; try: {f'--workers {most}, or ' if most else ''}a higher hard limit (ulimit -Hn)"
         )
     if soft != resource.RLIM_INFINITY and wanted > soft:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))

@@ -49,6 +49,11 @@ def test_more_clients_than_the_machine_allows_are_refused_in_one_line(machine: M
     assert open_files.allow(most + 1, 3, has_relay=True) != ""
 
 
+def test_nobody_is_told_to_try_without_any_client(machine: Machine) -> None:
+    machine.limits = (256, 256)
+    assert open_files.allow(1, 3, has_relay=True).endswith("; try: a higher hard limit (ulimit -Hn)")
+
+
 def test_without_a_relay_a_connection_is_one_socket(machine: Machine) -> None:
     assert open_files.allow(6_000, 3, has_relay=False) == ""
     assert open_files.allow(6_000, 3, has_relay=True) != ""

@@ -143,9 +143,9 @@ def install(argument: str) -> Fields:
             start_new_session=True,
         )
     mark(folder, {**request["info"], "supervisor": [supervisor.pid, started(supervisor.pid)]})
-    deadline = time.time() + 10
+    deadline = time.monotonic() + 10
     while not (folder / SOCKET).exists():
-        if supervisor.poll() is not None or time.time() > deadline:
+        if supervisor.poll() is not None or time.monotonic() > deadline:
             words = (folder / "supervisor.txt").read_text().strip().splitlines() or ["it says nothing"]
             clean(str(folder))
             return {"error": f"the supervisor does not come up: {words[-1]}"}
@@ -221,8 +221,8 @@ def dead_groups() -> Iterable[Path]:
 
 def is_removed(group: Path) -> bool:
     """Remove a group, and first kill its processes: a process there is a node of a dead run."""
-    deadline = time.time() + GONE_WITHIN_S
-    while group.exists() and time.time() < deadline:
+    deadline = time.monotonic() + GONE_WITHIN_S
+    while group.exists() and time.monotonic() < deadline:
         with suppress(OSError, ValueError):  # it ended by itself, or is another user's
             for pid in (group / "cgroup.procs").read_text().split():
                 os.kill(int(pid), signal.SIGKILL)
@@ -256,8 +256,8 @@ def marked(folder: Path) -> Iterable[Named]:
 def end(named: Iterable[Named], number: signal.Signals) -> None:
     """Signal the processes that are still the same, wait until they are gone, then kill the rest."""
     send(named, number)
-    deadline = time.time() + GONE_WITHIN_S
-    while any(is_process(*process) for process in named) and time.time() < deadline:
+    deadline = time.monotonic() + GONE_WITHIN_S
+    while any(is_process(*process) for process in named) and time.monotonic() < deadline:
         time.sleep(0.01)
     send(named, signal.SIGKILL)
 

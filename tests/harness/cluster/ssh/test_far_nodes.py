@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import tarfile
+from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -108,6 +109,18 @@ def test_a_process_that_ends_while_it_is_looked_at_is_gone(monkeypatch: pytest.M
     monkeypatch.setattr(bootstrap, "is_process", lambda pid, ticks: next(looks))
     bootstrap.end([(ended.pid, 1)], signal.SIGTERM)
     assert next(looks, None) is None
+
+
+def test_a_step_of_the_clock_leaves_processes_their_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If it failed, a host whose clock is set at that moment would kill what is about to end in order."""
+    looks, sent = iter([True, True, True, False, False]), []
+    hours = (3600.0 * number for number in count())
+    monkeypatch.setattr(bootstrap, "is_process", lambda pid, ticks: next(looks))
+    monkeypatch.setattr("os.kill", lambda pid, number: sent.append(number))
+    monkeypatch.setattr("time.time", lambda: next(hours))
+    monkeypatch.setattr("time.sleep", lambda time_s: None)
+    bootstrap.end([(1 << 30, 1)], signal.SIGTERM)
+    assert (sent, next(looks, None)) == ([signal.SIGTERM], None)
 
 
 def test_an_archive_of_logs_puts_nothing_anywhere_else(tmp_path: Path) -> None:
