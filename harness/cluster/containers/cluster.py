@@ -177,14 +177,18 @@ class ContainerCluster(RealCluster[ContainerNodes]):
                 ends.push_async_callback(self._shaping.stop)
 
     def _pid(self, node: str) -> int:
-        return 0 if self._started is None else self._started.pid_if_any(node)
+        with suppress(ClusterError):  # it was not made, or the daemon cannot tell
+            return self.processes.pid(node)
+        return 0
 
     async def look(self) -> None:
         await self.processes.look()
 
     async def _provoke(self, link: Link) -> None:
         source, target = link if link[1] != CLIENT else (CLIENT, link[0])  # its answer comes to the client
-        with suppress(OSError):  # it has ended, or its namespace is off limits: then nothing passes
+        with suppress(
+            OSError, ClusterError
+        ):  # it has ended, or its namespace is off limits: then nothing passes
             pid = 0 if source == CLIENT else await asyncio.to_thread(self.processes.pid, source)
             await asyncio.to_thread(dial_as, pid, self._addresses[target], PORT)
 

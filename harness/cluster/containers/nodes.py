@@ -289,17 +289,14 @@ class ContainerNodes(NodeBook):
             return True
 
     def pid(self, node: str) -> int:
-        """The number on this machine of the container's first process; 0 if it does not run."""
-        return int(self._state(node).get("Pid", 0))
+        """The number on this machine of the container's first process; 0 if it does not run. It may block.
 
-    def pid_if_any(self, node: str) -> int:
-        """The same; 0 also if the daemon cannot tell."""
-        import docker
-
+        Raises ClusterError if the daemon cannot tell.
+        """
         try:
-            return self.pid(node) if node in self._containers else 0
-        except (docker.errors.DockerException, OSError):
-            return 0
+            return int(self._state(node).get("Pid", 0))
+        except Exception as error:  # the daemon's own, and those of its transport
+            raise ClusterError(f"{node} was not seen to run: {_in_a_line(error)}") from error
 
     async def group(self, node: str) -> Group:
         """The group of processes that the container is, as it runs now. ValueError if it does not run."""
@@ -312,7 +309,7 @@ class ContainerNodes(NodeBook):
         return node in self._containers and node not in self._down
 
     async def is_stopped(self, node: str) -> bool:
-        return bool((await asyncio.to_thread(self._state, node)).get("Paused"))
+        return bool((await self._answer(node, "stop", lambda: self._state(node))).get("Paused"))
 
     async def left(self, node: str) -> str:
         """Nothing: the container has ended, and its processes and its network with it."""

@@ -315,15 +315,20 @@ def test_one_node_of_which_the_daemon_says_nothing_hides_no_other(monkeypatch: p
     asyncio.run(scene())
 
 
-@pytest.mark.parametrize("way", ["kill", "terminate"])
-def test_a_node_that_was_not_seen_to_end_is_no_bug_of_ours(monkeypatch: pytest.MonkeyPatch, way: str) -> None:
+@pytest.mark.parametrize(
+    ("way", "does"),
+    [("kill", "end"), ("terminate", "end"), ("pause", "stop"), ("is_stopped", "stop"), ("group", "run")],
+)
+def test_a_node_that_was_not_seen_to_end_is_no_bug_of_ours(
+    monkeypatch: pytest.MonkeyPatch, way: str, does: str
+) -> None:
     """If it failed, a daemon that does not answer would end the run with a traceback instead of a sentence."""
 
     async def scene() -> None:
         api = Api()
         nodes = nodes_of_one(api, monkeypatch)
         api.does_not_say_of = {"c1"}
-        with pytest.raises(ClusterError, match="n1 was not seen to end: TimeoutError: read timed out"):
+        with pytest.raises(ClusterError, match=f"n1 was not seen to {does}: TimeoutError: read timed out"):
             await getattr(nodes, way)("n1")
 
     asyncio.run(scene())
