@@ -75,3 +75,17 @@ def test_packages_of_a_store_come_on_a_base_of_their_own(monkeypatch: pytest.Mon
     assert [image.usual_image(here, packages) for _ in range(2)] == [f"on {image.name_of(packages)}"] * 2
     assert made == [packages]
     assert image.name_of(packages) not in (image.LOCAL_BASE, image.name_of(("redis-server",)))
+
+
+def test_a_base_without_a_python_that_runs_is_told_in_one_line() -> None:
+    """If it failed, a base image of another machine would end in a traceback."""
+
+    def run(base: str, command: list[str], **how: Any) -> bytes:
+        raise docker.errors.ContainerError(base, 255, command, base, b"exec format error")
+
+    daemon = client("mine")
+    daemon.containers = SimpleNamespace(run=run)
+    with pytest.raises(
+        ClusterError, match=r"the base image mine does not say which Python it has: .*exec format error"
+    ):
+        image.node_image(daemon, base="mine")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -20,6 +21,7 @@ import pytest
 
 from harness.cluster.limits.enclosure import FAR_NAME, remove_leftovers
 from harness.cluster.limits.group import Group, group_of
+from harness.cluster.open_files import MANY
 from harness.cluster.ssh.remote import bootstrap
 from tests import needs
 from tests.harness.processes import is_gone, wait_until
@@ -83,6 +85,19 @@ def test_a_line_that_comes_again_is_done_once(tmp_path: Path) -> None:
         first, again = host.ask(**start), host.ask(**start)
         assert first == again and first["pid"] > 0
         assert "runs already" in host.ask(**{**start, "id": 8})["error"]
+
+
+def test_it_may_have_as_many_connections_as_the_host_allows(tmp_path: Path) -> None:
+    """If it failed, a host of many nodes with the usual limit would refuse connections in the middle of a run."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    few = len(list(Path("/proc/self/fd").iterdir())) + 64
+    resource.setrlimit(resource.RLIMIT_NOFILE, (few, hard))
+    try:
+        with supervised(tmp_path) as host:
+            allowed, _ = psutil.Process(host.process.pid).rlimit(resource.RLIMIT_NOFILE)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert allowed == (MANY if hard == resource.RLIM_INFINITY else min(hard, MANY))
 
 
 def test_what_ended_is_told_again_to_who_did_not_hear_it(tmp_path: Path) -> None:
