@@ -62,7 +62,6 @@ class Nightly:
 
     def run(self, *, anew: bool = False) -> tuple[Summary, Path]:
         """Do the remaining tasks and sum up; returns the summary and the campaign's folder."""
-        self.results.mkdir(parents=True, exist_ok=True)
         self._left_out = left_out(self.campaign.cells)
         earlier = self._earlier()
         book = self._book(earlier, anew)

@@ -208,6 +208,14 @@ def test_a_campaign_may_be_the_first_process_of_a_container(
     assert len(list(real.ended())) == 1
 
 
+@pytest.mark.usefixtures("campaign")
+def test_results_that_cannot_be_made_are_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A wrong folder would end in a traceback."""
+    assert main(["nightly", str(tmp_path / "tiny.toml"), "--results", "/proc/nowhere"]) == 3
+    said = capsys.readouterr().err
+    assert said.startswith("qsync: cannot write to /proc/nowhere/") and said.count("\n") == 1
+
+
 def test_a_night_is_not_compared_with_itself(
     campaign: Campaign, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
