@@ -24,6 +24,7 @@ import msgspec
 
 from checkers.history.errors import NOT_JSON
 from harness.errors import StoreError, WrongUse, given_path
+from harness.results.run_folder import LATEST
 from harness.run.finish import Failure
 
 FOLDER = "_campaigns"
@@ -272,9 +273,8 @@ def unfinished(results: Path, name: str, digest: str, first_seed: int | None = N
 
 def folders(results: Path, name: str) -> list[Path]:
     """All campaigns of this name, oldest first."""
-    return sorted(
-        path.parent for path in (results / FOLDER / name).glob(f"*/{HEAD}") if path.parent.name != "latest"
-    )
+    heads = (results / FOLDER / name).glob(f"[!.]*/{HEAD}")
+    return sorted(path.parent for path in heads if path.parent.name != LATEST)
 
 
 def night_of(results: Path, given: str) -> Journal:

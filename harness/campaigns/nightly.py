@@ -12,6 +12,7 @@ import subprocess
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -29,6 +30,7 @@ from harness.errors import HarnessError, StoreError
 from harness.judge.evidence.rare_turns import rows_of
 from harness.plan.plan import Plan
 from harness.results.objects import Address
+from harness.results.run_folder import LATEST, point_to
 from harness.systems import system_of
 
 POLL_S = 0.05
@@ -280,7 +282,8 @@ class Nightly:
         book.write("index.html", page.encode())
         text = msgspec.json.format(msgspec.json.encode(summary.to_json()), indent=1)
         book.write(journal.SUMMARY, text + b"\n")
-        _point_to(book.folder)
+        with suppress(OSError):  # a file system without links: the folder's name says when it was
+            point_to(book.folder.parent / LATEST, book.folder)
 
 
 def left_out(cells: Sequence[Cell]) -> tuple[LeftOut, ...]:
@@ -326,15 +329,3 @@ def _line(run: Ended, done: int, whole: int) -> str:
     return (
         f"[{done}/{whole}] {run.outcome:<12} {run.seconds:6.1f} s  {run.cell} seed {run.seed}{leading}{why}"
     )
-
-
-def _point_to(folder: Path) -> None:
-    """Let the link `latest` beside the campaigns of this name point to this one."""
-    link = folder.parent / "latest"
-    fresh = folder.parent / f".latest.{os.getpid()}"
-    try:
-        fresh.unlink(missing_ok=True)
-        fresh.symlink_to(folder.name)
-        fresh.replace(link)
-    except OSError:
-        return  # a file system without links: the folder's name says when it was

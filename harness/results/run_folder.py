@@ -76,7 +76,7 @@ class RunFolder:
             folder = _make_new(root / plan.name, f"{stamp}-{plan.seed}")
             try:
                 cls(folder)._keep({PLAN: lambda path: path.write_bytes(to_json(plan))})
-                _point_to(root / LATEST, folder)
+                point_to(root / LATEST, folder)
             except BaseException:
                 shutil.rmtree(folder, ignore_errors=True)  # a run without a plan is none
                 raise
@@ -264,7 +264,7 @@ def _make_new(parent: Path, name: str) -> Path:
             return folder
 
 
-def _point_to(link: Path, folder: Path) -> None:
+def point_to(link: Path, folder: Path) -> None:
     """Replace a symbolic link in one step; something else of that name is left alone."""
     if link.exists() and not link.is_symlink():
         return

@@ -147,7 +147,7 @@ def _compare(results: Path, names: tuple[str, str], as_json: bool) -> int:
     from harness.errors import WrongUse
 
     books = sorted((journal.night_of(results, name) for name in names), key=lambda book: book.head.begun)
-    if books[0].folder == books[1].folder:
+    if books[0].head == books[1].head:
         raise WrongUse(
             f"--compare: both name {books[0].folder}; try: the night before, of ls {books[0].folder.parent}"
         )

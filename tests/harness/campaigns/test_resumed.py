@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -14,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from harness.campaigns import nightly, runs
-from harness.campaigns.journal import Ended, Task, ToJudge
+from harness.campaigns.journal import Ended, Task, ToJudge, folders
 from harness.campaigns.known import KnownList
 from harness.campaigns.nightly import Nightly
 from harness.campaigns.plan import Campaign, read
@@ -208,6 +209,20 @@ def test_a_campaign_may_be_the_first_process_of_a_container(
     assert len(list(real.ended())) == 1
 
 
+def test_a_copy_without_links_has_each_campaign_once(campaign: Campaign, tmp_path: Path) -> None:
+    """Where `latest` is a folder (`cp -rL`), each night would leave a link that counts as a campaign: anomalies would be
+    seen twice, and a night be compared with itself.
+    """
+    _, first = done(campaign, tmp_path)
+    latest = first.parent / "latest"
+    latest.unlink()
+    shutil.copytree(first, latest)
+    _, second = done(campaign, tmp_path)
+    assert {path.name for path in first.parent.iterdir()} == {"latest", first.name, second.name}
+    (first.parent / ".latest.1").symlink_to(first.name)  # as a process leaves it that is killed there
+    assert folders(tmp_path, campaign.name) == sorted([first, second])
+
+
 @pytest.mark.usefixtures("campaign")
 def test_results_that_cannot_be_made_are_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A wrong folder would end in a traceback."""
@@ -225,6 +240,8 @@ def test_a_night_is_not_compared_with_itself(
     assert main([*words, f"tiny/{folder.name}", "tiny/latest"]) == 64
     said = capsys.readouterr()
     assert said.err.startswith("qsync: --compare: both name ") and said.err.count("\n") == 1
+    shutil.copytree(folder, tmp_path / "copied")
+    assert main([*words, f"tiny/{folder.name}", str(tmp_path / "copied")]) == 64
     _, later = done(campaign, tmp_path)
     assert later != folder
     assert main([*words, f"tiny/{folder.name}", "tiny/latest"]) == 0
