@@ -210,8 +210,8 @@ def test_a_campaign_may_be_the_first_process_of_a_container(
 
 
 def test_a_copy_without_links_has_each_campaign_once(campaign: Campaign, tmp_path: Path) -> None:
-    """Where `latest` is a folder (`cp -rL`), each night would leave a link that counts as a campaign: anomalies would be
-    seen twice, and a night be compared with itself.
+    """Where `latest` is a folder (`cp -rL`), each night would leave a link that counts as a campaign: anomalies would
+    be seen twice, and a night be compared with itself.
     """
     _, first = done(campaign, tmp_path)
     latest = first.parent / "latest"
