@@ -120,7 +120,6 @@ def markdown(summary: Summary) -> str:
 
 def _group_row(group: Group) -> str:
     cells = ", ".join(group.cells[:3]) + (f" and {len(group.cells) - 3} more" if len(group.cells) > 3 else "")
-    before = f"{group.earlier.runs} runs since {group.earlier.first[:10]}" if group.earlier.runs else "never"
     until = f" (until {group.expires})" if group.expires else ""
     row = (
         group.standing,
@@ -128,7 +127,7 @@ def _group_row(group: Group) -> str:
         _md(group.shape),
         str(len(group.runs)),
         _md(cells),
-        before,
+        str(group.earlier),
         _md(group.issue + until),
     )
     return "| " + " | ".join(row) + " |"
@@ -210,7 +209,7 @@ def _anomalies(summary: Summary, link: Link) -> Section:
             Cell(group.shape, "prose"),
             f"{len(group.runs):,}",
             Cell("; ".join(group.cells), "prose"),
-            f"{group.earlier.runs} runs since {group.earlier.first[:10]}" if group.earlier.runs else "never",
+            str(group.earlier),
             # An empty cell for prose would be as wide as a full one, and push the last column off the page.
             Cell(f"{group.issue} until {group.expires}", "prose") if group.issue else "",
             Cell(group.runs[0].run.rpartition("/")[2], link=link(group.runs[0].run)),

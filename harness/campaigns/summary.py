@@ -33,7 +33,9 @@ class Earlier:
 
     runs: int = 0
     first: str = ""
-    last: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.runs} runs since {self.first[:10]}" if self.runs else "never"
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,7 +261,5 @@ def _sightings(campaigns: Iterable[Sequence[Ended]]) -> dict[str, Earlier]:
     for run in (run for ended in campaigns for run in ended):
         for fingerprint in run.fingerprints:
             before = sightings.get(fingerprint, Earlier())
-            sightings[fingerprint] = Earlier(
-                before.runs + 1, before.first or run.at, max(before.last, run.at)
-            )
+            sightings[fingerprint] = Earlier(before.runs + 1, before.first or run.at)
     return sightings
