@@ -71,6 +71,12 @@ class Deployed:
             raise ClusterError(f"--cluster {self.plan.cluster} cannot start a node with other options")
         self.cluster.configure(node, self.configuration(node, options))
 
+    def note_change(
+        self, node: str, option: str, before: object, after: object, *, how: str, is_back: bool
+    ) -> None:
+        change = {"option": option, "from": before, "to": after, "how": how, "back": is_back}
+        self.note_option(node, change)
+
     def due(self, fault: Fault) -> tuple[str, ...]:
         """The node that an upgrade or a downgrade is done to now: the one it names, or, if that runs the version
         already (the names of two nodes were exchanged), another; () if there is none."""

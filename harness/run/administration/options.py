@@ -101,27 +101,17 @@ class ChangedOptions:
             refused = await self._settings.change(node, options, cluster)
             present = None if refused else await self._ask(node)
             if present is not None and all(present.get(name) == value for name, value in options.items()):
-                self._note(node, before, options, is_back)
+                for name, value in options.items():
+                    if before.get(name) != value:
+                        self._deployed.note_change(
+                            node, name, before.get(name), value, how=RUNNING, is_back=is_back
+                        )
                 return True
             if cluster.now_ns() >= deadline_ns:
                 why = refused or "it does not report them"
                 self._details.append(f"{node} did not take {dict(options)}: {why}"[:200])
                 return False
             await cluster.sleep_until(cluster.now_ns() + POLL_NS)
-
-    def _note(
-        self, node: str, before: Mapping[str, object], options: Mapping[str, object], is_back: bool
-    ) -> None:
-        for name, value in options.items():
-            if before.get(name) != value:
-                change = {
-                    "option": name,
-                    "from": before.get(name),
-                    "to": value,
-                    "how": RUNNING,
-                    "back": is_back,
-                }
-                self._deployed.note_option(node, change)
 
     async def _ask(self, node: str) -> Mapping[str, object] | None:
         return await self._settings.of(node, self._deployed.cluster)

@@ -69,8 +69,7 @@ class Restarts:
         usual = {**self._deployed.plan.options_of(node), **self._lasting}
         for name, value in self._wanted.items():
             before, after = (value, usual[name]) if is_back else (usual[name], value)
-            change = {"option": name, "from": before, "to": after, "how": RESTARTED, "back": is_back}
-            self._deployed.note_option(node, change)
+            self._deployed.note_change(node, name, before, after, how=RESTARTED, is_back=is_back)
 
     async def end(self) -> Evidence:
         heal_asked_ns = self._deployed.cluster.now_ns()
