@@ -65,6 +65,7 @@ class Captures:
     def proceed(self) -> None:
         """Take the captures that can be taken, and hand out those that are confirmed."""
         for capture in list(self._waiting):
+            # First: what was rolled back has settled, too, and would pass for confirmed below.
             if capture.taken is not None and not self._is_sound(capture):
                 capture.taken = None
             if capture.taken is None and self._may_take():

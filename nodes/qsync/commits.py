@@ -174,6 +174,7 @@ class Commits:
         is_local = drafts[0].is_local and all(draft.is_local for draft in drafts)
         wait_ack = not is_local and (is_sync or any(self.ownership.waits(change.space) for change in changes))
         replies = [] if reply is None else [reply]
+        # Behind an entry everything waits: it may depend on that entry, and is rolled back with it.
         wait_sync = wait_ack or len(self.limbo) > 0
         if wait_sync and self.limbo.is_in_rollback:
             self.fates.refuse(replies, Code.SYNC_ROLLBACK)
@@ -185,6 +186,7 @@ class Commits:
         self.sometimes.note(rare.ASYNC_WAITED, wait_sync and not wait_ack)
         transaction = Transaction(changes, replies=[] if answers_at_once else replies)
         if answers_at_once:
+            # Before the record, on purpose: the client learns that it is queued, not that any disk has it.
             self.out += [Send(*reply) for reply in replies]
         timestamp = now.wall_ns / 1e9
         write = self.journal.write_own(drafts, timestamp, wait_sync=flags[0], wait_ack=flags[1])
@@ -217,9 +219,11 @@ class Commits:
     def apply(self, rows: tuple[Row, ...], sender: int) -> None:
         """Apply a transaction of another node, received from `sender`; `Contradiction` if it must not be taken in."""
         assert not self.records.is_behind_barrier, "nothing is taken in behind a ROLLBACK that is not on disk"
+        # Judged before they are numbered: rows that contradict leave nothing in the journal.
         write = self.journal.write(self._filtered(rows, sender))
         row = write.rows[-1]
         if row.type in CONTROL:
+            # Noted now, not when it is on disk: the rows behind it are judged by what it will have confirmed.
             if row.type == Type.CONFIRM and number(row, Key.REPLICA_ID) == self.limbo.owner_id:
                 self.limbo.confirming_lsn = max(self.limbo.confirming_lsn, number(row, Key.LSN))
             self.records.write(write)
@@ -229,6 +233,8 @@ class Commits:
         if wait_sync:
             may_enter = self.ownership.enter(write.origin)
             assert may_enter, "asked before: refusal_of"
+        # A CONFIRM right behind a synchronous entry is checked against its lsn, which must be known before the disk has
+        # it. An asynchronous entry with an lsn would commit with the entry before it, written or not.
         entry = Entry(transaction, wait_ack, lsn=write.lsn if wait_ack else UNWRITTEN) if wait_sync else None
         self._begin(write, transaction, entry)
 
@@ -248,6 +254,7 @@ class Commits:
     def _begin(self, write: Write, transaction: Transaction, entry: Entry | None) -> None:
         self.fates.prepare(transaction)
         if entry is not None:
+            # Queued before it is written: the replicas may acknowledge before this node's disk reports.
             entry.promised_lsn, entry.size = write.lsn, write.size
             entry.inserted_ns = self.fates.now_ns
             self.limbo.append(entry)
@@ -283,6 +290,7 @@ class Commits:
                 self.fates.commit(waiting)
             case Entry():
                 self._written(waiting, write.lsn, now)
+        # Before the CONFIRM, which the answer would otherwise wait for.
         if reply is not None:
             self.out.append(Send(*reply))
         self.confirm_what_a_quorum_has(now)
@@ -298,6 +306,7 @@ class Commits:
         """All writes in flight failed. True if rows of other nodes were among them."""
         lost = self.records.failed()
         self.markers.failed()
+        # Newest first: only the newest entry can leave the limbo, and the newest version a prepared key.
         for place, (write, (waiting, reply, _)) in enumerate(lost):
             self.sometimes.note(rare.CONFIRM_FAILED, write.rows[-1].type == Type.CONFIRM)
             code = Code.WAL_IO if place == len(lost) - 1 else Code.CASCADE_ROLLBACK
@@ -364,6 +373,7 @@ class Commits:
             return
         lsn = limbo.confirmable(self.options.quorum_size)
         if lsn is not None:
+            # Before the record is on disk: from now on no timeout may roll these entries back.
             limbo.confirming_lsn = lsn
             for confirmed in self.decisions.confirms(lsn):
                 body = {Key.REPLICA_ID.value: self._me, Key.LSN.value: confirmed}
@@ -421,6 +431,7 @@ class Commits:
             return
         self.confirm_what_a_quorum_has(now)  # a CONFIRM that failed is not made good by a ROLLBACK
         if entry.lsn > limbo.confirming_lsn:
+            # Before the record is on disk: an acknowledgement that comes now must not confirm what it discards.
             limbo.is_in_rollback = True
             self.records.control(
                 Type.ROLLBACK, {Key.REPLICA_ID.value: self._me, Key.LSN.value: entry.lsn}, now
@@ -465,6 +476,7 @@ class Commits:
                 commit(transaction)
         del self.out[mark:]
         self.limbo.rollback_count = 0
+        # After the rows: each PROMOTE among them has set it.
         self.ownership.saw_promote = not self.is_owner or self.configuration.owner_after_restart
         if self.is_owner and not self.options.has_elections:
             self.limbo.acknowledge(self._me, self.journal.vclock.get(self._me, 0))

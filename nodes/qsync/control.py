@@ -226,6 +226,7 @@ class Control:
     def _proceed(self, procedure: Procedure, now: Instant) -> None:
         """Take all steps that can be taken now."""
         while self._procedure is procedure:
+            # Before each step: another PROMOTE or term may have come while the last one waited.
             refusal = self._disturbed(procedure)
             if refusal is not None:
                 self._end(procedure, refusal)

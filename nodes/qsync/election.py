@@ -164,7 +164,7 @@ class Election:
     def receive(self, message: RaftState, own_vclock: Mapping[int, int], now_ns: int) -> None:
         """A peer sent its state, which has no `flaw`."""
         source = message.replica_id
-        self.see_term(message.term, now_ns)
+        self.see_term(message.term, now_ns)  # first: it forgets the votes and the leader of the term before
         if message.term < self.term:
             return  # a peer that is behind got our term when it began: a link loses nothing
         self.seen_by[source] = message.is_leader_seen

@@ -131,6 +131,7 @@ class Following:
         self._election.heard(applier.peer_id, now.monotonic_ns)
         match message:
             case Rows(rows) if applier.state == "following":
+                # The terms first: a term stands in the log before any row of it, so no restart votes in an older one.
                 for row in rows:
                     if row.type == Type.PROMOTE:
                         self._participation.see_term(number(row, Key.TERM), now)
@@ -200,6 +201,7 @@ class Following:
             is_news = True
         self._commits.sometimes.note(WAITED_FOR_DISK, bool(applier.backlog) and self._commits.is_log_full)
         if is_news:
+            # To all peers: the owner, which counts them, may have sent these rows by way of another one.
             self._acknowledge(self._appliers.values())
         elif applier.told != self._position():
             self._acknowledge([applier])

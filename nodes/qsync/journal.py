@@ -266,6 +266,7 @@ class Journal:
         self._end_token = self.new_token()
         end = Persist(self._end_token, current.name, xlog.encode_eof(), "eof")
         self._due_header = self._encoded_header()
+        # By `promised`, not `vclock`: the rows in flight go to the file that ends here.
         self.files.append(LogFile(xlog.file_name(self.promised), dict(self.promised), len(self.rows)))
         return (end,)
 
@@ -297,6 +298,7 @@ class Journal:
         effects: list[Effect] = [Remove(name) for name, _ in self.snapshots[:-count]]
         del self.snapshots[:-count]
         needs = [public(vclock) for vclock in needed]
+        # While the end marker is in flight, the last file may never begin: then the one before it goes on.
         while len(self.files) > 1 and not self._end_token:
             end = self.files[1].vclock
             if not covers(self.snapshots[0][1], end) or not all(covers(need, public(end)) for need in needs):
@@ -386,6 +388,7 @@ class Journal:
         file = self.files[-1]
         file.size += len(data)
         write = Write(token, rows, Persist(token, file.name, data, record), before, size)
+        # Relays may read them at once: what they send leaves behind this record.
         self.rows.extend(rows)
         self.in_flight.append(write)
         self.in_flight_bytes += write.size
@@ -415,7 +418,7 @@ class Journal:
                 f"{self._synced_name}: it cannot be synced, so what was read may be gone after a crash"
             )
         self.failures += 1
-        self._take_back_sizes()
+        self._take_back_sizes()  # first: the lines below forget what was in flight
         self._due_header, self._header = self._header or self._due_header, b""
         if self._end_token:  # the old file was not ended, so it goes on
             self.files.pop()

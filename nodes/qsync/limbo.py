@@ -93,6 +93,7 @@ class Limbo:
 
     def acknowledge(self, replica_id: int, lsn: int) -> bool:
         """Note that a replica has all rows up to `lsn`; False if that was known."""
+        # Nothing is lost with one that is ignored: replicas repeat their vclock with each heartbeat.
         if self.is_in_rollback or lsn <= self.acknowledged.get(replica_id, 0):
             return False
         self.acknowledged[replica_id] = lsn
@@ -109,6 +110,7 @@ class Limbo:
         limit = self.quorum_lsn(quorum)
         lsn = None
         for entry in self.entries:
+            # A quorum may have it while the own disk does not: the CONFIRM waits for the own record, too.
             if entry.lsn == UNWRITTEN or (entry.wait_ack and entry.lsn > limit):
                 break
             if entry.wait_ack:
@@ -157,6 +159,7 @@ class Limbo:
 
     def promote(self, origin: int, owner_id: int, lsn: int, term: int) -> tuple[list[Entry], list[Entry]]:
         """Set the owner (0: none). Returns the entries that this confirms, oldest first, and discards, newest first."""
+        # Both are about the former owner's entries, so they come before the owner changes.
         confirmed = self.confirm(lsn)
         discarded = self.roll_back(lsn + 1)
         self.owner_id, self.term = owner_id, term

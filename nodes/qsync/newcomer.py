@@ -119,6 +119,7 @@ class Newcomer:
 
     def _end(self, joining: Joining, now: Instant) -> None:
         """The JOIN is complete: write its data, as soon as no other record is on its way to the disk."""
+        # First: no row may come between this check and the new snapshot, which would not hold it.
         for link in list(self._links):
             self._drop(link, "all that we joined for is there")
         if not covers(joining.data_vclock, public(self._journal.promised)):
@@ -131,9 +132,11 @@ class Newcomer:
     def _write(self, joining: Joining, now: Instant) -> None:
         """Write a snapshot and a log behind it. When both are on disk, older files go and the node begins anew."""
         configuration = self._configuration
+        # The tokens go on: a report about a record of the old journal must not fit one of the new.
         journal = new_journal(configuration, first_token=self._journal.next_token)
         local = self._journal.promised.get(LOCAL, 0)
         begin = {**({LOCAL: local} if local else {}), **joining.data_vclock}
+        # A vote stays in force for its term: without it this node could vote twice.
         vote = self._election.vote if joining.term <= self._election.term else 0
         election = ElectionState(max(joining.term, self._election.term), vote)
         content = Snapshot(begin, in_order(joining.tuples), joining.queue, election)
@@ -141,6 +144,7 @@ class Newcomer:
         log = journal.file_behind(content, joining.rows)
         for link in list(self._relays):
             self._drop(link, "beginning anew")
+        # The log's token is awaited: disks finish in order, so the snapshot is on disk, too.
         self._out += [snapshot, log]
         self.installing = (log.token, {snapshot.file: snapshot.data, log.file: log.data})
 

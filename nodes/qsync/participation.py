@@ -75,6 +75,7 @@ class Participation:
             fields = {"election_term": election.term, "leader": election.leader_id, "another": election.rival}
             self._out.append(Log("error", "two leaders in one term", fields))
             election.rival = 0
+        # Not before a barrier is on disk: the PROMOTE names the owner and the entries that are there behind it.
         if (
             election.is_leader
             and self._led_term != election.term
@@ -84,6 +85,7 @@ class Participation:
             self._out.append(Log("info", "won the election", {"election_term": election.term}))
             self._lead(now)
         if election.must_tell and not election.is_writing:
+            # A vclock with rows in flight is no lie: the message leaves behind them, and is dropped with them.
             state = election.said_to_all(public(self._journal.promised), now.monotonic_ns)
             election.told_behind = self._journal.last_token()
             for relay in self._relays.values():

@@ -111,7 +111,7 @@ class Promotions:
     def begin_term(self, now: Instant) -> None:
         """Begin a term without an election. The log has the term before any row of it."""
         self._election.new_term(now.monotonic_ns)
-        self._election.must_write = False
+        self._election.must_write = False  # written here and now: the PROMOTE may follow in this same step
         self._records.save_vote(now)
 
     def confirm(self, promotion: Promotion, now: Instant) -> None:
@@ -134,6 +134,7 @@ class Promotions:
             # One that a newer one outran on the way here may still be what the next leader stands on.
             self.pending.append(promotion)
             self.pending.sort(key=lambda known: known.term)
+            # Also one that does not wait stands in `pending` first: it may stand on one that does.
             if not promotion.waits:
                 self.take_over(promotion)
         else:

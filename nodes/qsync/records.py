@@ -57,6 +57,7 @@ class Records:
     def write(self, write: Write, waiting: Waiting = None, reply: tuple[int, Response] | None = None) -> None:
         """Send a record to the disk; the reply leaves when it is on disk."""
         kind = write.rows[-1].type
+        # A CONFIRM that ends a waiting PROMOTE changes the owner, as a PROMOTE does.
         is_barrier = kind in _BARRIERS or (kind == Type.CONFIRM and bool(self._pending))
         self.under_way[write.token] = UnderWay(waiting, reply, is_barrier)
         self._barriers += is_barrier
@@ -78,6 +79,7 @@ class Records:
         self._barriers -= done.is_barrier
         if write.rows[-1].type == Type.RAFT:
             self._votes -= 1
+            # Not for an older vote: the election acts on the newest one, which may still be in flight.
             if self.has_written_term:
                 self._election.written(now.monotonic_ns)
         return done
@@ -87,6 +89,7 @@ class Records:
         lost = [(write, self.under_way.pop(write.token)) for write in self._journal.failed()]
         self._election.must_write |= any(write.rows[-1].type == Type.RAFT for write, _ in lost)
         is_untold = self._election.told_behind in {write.token for write, _ in lost}
+        # The message that waited for a lost record was dropped with it.
         self._election.must_tell |= self._election.must_write or is_untold
         self._barriers = self._votes = 0
         return lost

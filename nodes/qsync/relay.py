@@ -41,6 +41,7 @@ class Relay:
             return ()  # as after most events
         self._skip_known(rows)
         end = min(len(rows), self.covered + WINDOW_ROWS)
+        # Beyond the window rather than within a transaction, which could never be acknowledged.
         while 0 < end < len(rows) and not rows[end - 1].is_commit:
             end += 1
         if self.sent >= end:

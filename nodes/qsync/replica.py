@@ -179,6 +179,7 @@ class Replica:
                 write = self.journal.persisted(token)
                 if write is not None:
                     self.commits.persisted(write, now)
+                    # Behind it: the record may be the barrier that the backlogs wait for.
                     self.following.take_backlogs()
             case TimerFired(name):
                 self._timer(name, now)
@@ -210,6 +211,7 @@ class Replica:
             self.newcomer.proceed(now)
             if self.newcomer.installing is not None:
                 return
+        # Before the operators' calls: these end by the term and the leader that are in force now.
         self.participation.proceed(now)
         if self.commits.is_recovered:
             self.control.advance(now)
@@ -225,7 +227,7 @@ class Replica:
             self.captures.proceed()
         if len(self._clearing):
             self._clearing.proceed(now)
-        self.followers.feed()
+        self.followers.feed()  # last: it sends the rows that all of the above has written
 
     @property
     def configuration(self) -> Configuration:
@@ -303,6 +305,7 @@ class Replica:
             registered = self.configuration.as_registered(members_of(snapshot.tuples))
             self._build(registered, self.journal, snapshot.tuples)
             self.commits.restore(snapshot.queue, snapshot.vclock)
+        # Before the replay: rows of `_cluster` in the log change the members, and so the quorum and the own id.
         self.schema.by_id[CLUSTER].on_commit = self.membership.changed
         self.commits.replay(transactions(recovered.rows), now)
         self.commits.markers.recovered(recovered.rows, {} if snapshot is None else snapshot.vclock)
@@ -439,6 +442,7 @@ class Replica:
         if self.election.is_leader:
             self.election.resign(now.monotonic_ns)  # a leader that cannot write is none
         self.retention.failed()
+        # Behind `commits.failed`: the relays go back to the rows that the journal has left.
         self.followers.not_written(tokens[0])
         if lost_foreign_rows:
             self.following.ask_again(f"{Code.WAL_IO.text()}: its rows could not be written")

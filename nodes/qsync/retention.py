@@ -80,6 +80,7 @@ class Retention:
             return False
         snapshot = self._writing[1]
         self._writing = None
+        # Only now: `collect` removes what is older than the snapshots that are kept.
         self._journal.snapshot_kept(snapshot)
         self._out.append(Log("info", "a snapshot is on disk", {"vclock": text(snapshot.vclock)}))
         self._out += [Send(*reply) for reply in self._replies]

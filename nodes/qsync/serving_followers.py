@@ -98,6 +98,7 @@ class Followers:
             )
             return Refusal(request.sync, Code.CFG, why)
         first = public(self._journal.first_vclock)
+        # Without its own rows: no relay sends those back to their author.
         if not covers({**request.vclock, LOCAL: 0}, {o: lsn for o, lsn in first.items() if o != number}):
             why = f"Missing .xlog file between LSN {sum(request.vclock.values())} {text(request.vclock)} "
             return Refusal(request.sync, Code.XLOG_GAP, f"{why}and {sum(first.values())} {text(first)}")
@@ -117,6 +118,7 @@ class Followers:
     def acknowledged(self, relay: Relay, ack: Ack, now: Instant) -> None:
         """A replica acknowledges rows on its disk; `sync` repeats the number of the linearizable read that asked."""
         term = self._decisions.term_of_acknowledgement(ack.term, self._election.term)
+        # First: in a higher term this node leads no more, and must not count the acknowledgement.
         self._participation.see_term(term, now)
         relay.acknowledge(ack.vclock, self._journal.rows, now)
         self._commits.acknowledge(relay.replica_id, ack.vclock.get(self._configuration.me.id, 0), term, now)

@@ -204,7 +204,7 @@ def commit(transaction: Transaction) -> None:
 
 def roll_back(transaction: Transaction) -> None:
     """Remove the newest prepared versions."""
-    for change in reversed(transaction.changes):
+    for change in reversed(transaction.changes):  # a transaction may have changed a key twice
         change.space.take_version(-1, change.key, transaction)
         if change.space.on_change is not None:
             change.space.on_change(change.key)
