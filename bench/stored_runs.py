@@ -44,9 +44,8 @@ def main() -> None:
     for folder in (results, alone):
         shutil.rmtree(folder, ignore_errors=True)
     names = _names(made, given.runs + given.more)
-    _call(
-        "", alone, _stored(alone, [(made[0], made[0].name)])
-    )  # keeps Spark's classes, reads PySpark from the disk
+    # Keeps Spark's classes, reads PySpark from the disk.
+    _call("", alone, _stored(alone, [(made[0], made[0].name)]))
     shutil.rmtree(alone)
     rows = [_call(f"{given.runs} runs", results, _stored(results, [next(names) for _ in range(given.runs)]))]
     rows.append(_call(f"{given.more} new ones", results, _stored(results, list(names))))

@@ -199,10 +199,8 @@ def _numba_takes(option: str) -> bool:
     """
     try:
         known: Any = import_module("numba.core.cpu").CPUTargetOptions
-    except (
-        ImportError,
-        AttributeError,
-    ):  # it has moved in another release: the options are faster, not needed
+    # It has moved in another release: the options are faster, not needed.
+    except (ImportError, AttributeError):
         return False
     return hasattr(known, option)
 
@@ -210,9 +208,8 @@ def _numba_takes(option: str) -> bool:
 @contextmanager
 def _cache_folder(folder: str | None) -> Iterator[None]:
     """Have numba keep machine code in `folder` (None: where it likes), for what is decorated inside."""
-    config: Any = import_module(
-        "numba.core.config"
-    )  # sets its attributes as it loads: no type checker sees them
+    # Sets its attributes as it loads: no type checker sees them.
+    config: Any = import_module("numba.core.config")
     before = config.CACHE_DIR
     try:
         if folder is not None:

@@ -45,9 +45,8 @@ def records_of(name: str, data: bytes) -> tuple[list[Record], int]:
 def _record_at(data: bytes, at: int) -> tuple[Record, int] | None:
     body_at = at + HEAD_BYTES
     length = int.from_bytes(data[at : at + 4])
-    if length == 0 or body_at + length > len(
-        data
-    ):  # a length of 0 is what a power loss leaves of a longer file
+    # A length of 0 is what a power loss leaves of a longer file.
+    if length == 0 or body_at + length > len(data):
         return None
     body = data[body_at : body_at + length]
     if crc32(body) != int.from_bytes(data[at + 4 : body_at]):

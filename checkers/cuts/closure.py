@@ -152,9 +152,8 @@ def known_by(operations: Sequence[Operation]) -> list[Known]:
 
 def external(members: Members, operations: Sequence[Operation]) -> list[Inversion | None]:
     """L4: one inversion for each cut that has any, of one client's transactions if there is such a one."""
-    codes = {
-        name: code for code, name in enumerate(members.logs.xids) if members.needed[code]
-    }  # those of which a cut can have all or nothing
+    # Those of which a cut can have all or nothing.
+    codes = {name: code for code, name in enumerate(members.logs.xids) if members.needed[code]}
     later = [each for each in operations if name_of(each.xid) in codes]
     earlier = [each for each in known_by(operations) if name_of(each.xid) in codes]
     cuts = len(members.cuts)

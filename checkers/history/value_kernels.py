@@ -59,9 +59,8 @@ def went_back(
                 continue
             mine = value[read]
             by = newest_by[key[read]]
-            if (
-                latest[mine] < newest[key[read]] and value[by] != mine
-            ):  # the bounds of a value may be impossible
+            # The bounds of a value may be impossible.
+            if latest[mine] < newest[key[read]] and value[by] != mine:
                 newer[read] = by
             elif superseded[mine] == server:
                 newer[read] = superseded_by[mine]

@@ -32,9 +32,8 @@ from checkers.linearizable.search_kernels import NEVER, OBSERVE, OVERWRITE, REFU
 
 FEW = 48  # calls on which the plain search is done before arrays are laid out
 COLD_CALLS = 20_000  # calls that are searched plainly before machine code is loaded
-SHORT = Limits(
-    configurations=5_000, steps=200_000_000
-)  # of the plain search beside the compiled one; some second
+# Of the plain search beside the compiled one; some second.
+SHORT = Limits(configurations=5_000, steps=200_000_000)
 Way = Literal["plain", "either", "compiled"]
 """Which search comes first: the plain one alone, unless the compiled one is loaded; as the number of calls has it; the
 compiled one."""

@@ -171,9 +171,8 @@ def _queue(calls: Sequence[Call]) -> Decision | None:
 
 
 def _unordered(calls: Sequence[Call]) -> Decision | None:
-    has_drains = any(
-        call.action.word == "drained" for call in calls
-    )  # their sequence says nothing of when it went in
+    # Their sequence says nothing of when it went in.
+    has_drains = any(call.action.word == "drained" for call in calls)
     queue = None if has_drains else _known_queue(calls, EVER)
     if queue is None:
         return None

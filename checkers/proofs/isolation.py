@@ -431,9 +431,8 @@ def keeps_keys(order: int, txns: Sequence[Txn]) -> None:
         for txn, entered, _ in met:
             known = latest[txn.session if order == 1 else None]
             at = bisect_left(known, (txn.began, -2)) - 1
-            meets = place[str(entered)] - (
-                0 if txn.on(key)[0][0] in READS else 0.5
-            )  # just before its own version
+            # Just before its own version.
+            meets = place[str(entered)] - (0 if txn.on(key)[0][0] in READS else 0.5)
             if at >= 0 and known[at][1] > meets:
                 raise ValueError(f"event {txn.id} meets {key} older than one that was over before")
 

@@ -218,9 +218,8 @@ def chain_graph(edges: Iterable[Edge], linked: Chains) -> Graph:
     made = Graph()
     for edge in edges:
         older, newer = linked.place.get(edge.older), linked.place.get(edge.newer)
-        if (
-            older is None or newer is None
-        ):  # values that were made from one another in a circle: shown by `cycle`
+        # Values that were made from one another in a circle: shown by `cycle`.
+        if older is None or newer is None:
             continue
         if older[0] != newer[0] or older[1] >= newer[1]:
             made.add(older[0], newer[0], edge)

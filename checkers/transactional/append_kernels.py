@@ -462,9 +462,8 @@ def can_follow(
         while origin != NONE:
             if f[origin] != WRITE and version[origin] == touched - 1:
                 own += 1
-            elif (
-                f[origin] == WRITE and version[origin] == NONE
-            ):  # it and `micro` both come after all that was read
+            # It and `micro` both come after all that was read.
+            elif f[origin] == WRITE and version[origin] == NONE:
                 own += own_later[origin]
             origin = previous[origin]
         is_own = touched - 1 > base[on] and maker[touched - 1] != NONE and owner[maker[touched - 1]] == txn

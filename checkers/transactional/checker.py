@@ -329,9 +329,8 @@ def _explain(
                 findings.add(named.rule, explanation.problem_witness(named), explanation.problem_json(named))
                 return
         for name, cycle in _searched(prover, keyed, Limit(PLAIN_EDGES_MAX)).cycles.items():
-            if name not in anomalies.forbidden(
-                model
-            ):  # such as a circle in real time, of a model of sessions
+            # Such as a circle in real time, of a model of sessions.
+            if name not in anomalies.forbidden(model):
                 continue
             plain = max((kind for kind in anomalies.CYCLES if name.startswith(kind)), key=len)
             title = ("G-single" if plain in ("G0", "G1c") else plain) + suffix

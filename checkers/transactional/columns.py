@@ -248,9 +248,8 @@ class _Reader:
     def __init__(self, workload: Workload, start: Start) -> None:
         self.workload = workload
         self.start = start
-        self.begun: dict[
-            int, Any
-        ] = {}  # by key: what it holds before the first write, if that is not nothing
+        # By key: what it holds before the first write, if that is not nothing.
+        self.begun: dict[int, Any] = {}
         self.keys: dict[Any, int] = {}
         self.key_names: list[Any] = []
         self.values: dict[Any, int] = {}

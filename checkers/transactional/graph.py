@@ -228,9 +228,8 @@ class Constraints:
 
 SPLIT = ("snapshot-isolation", "prefix")
 """The models with a snapshot before the commit."""
-ORDERED: dict[
-    str, tuple[int, ...]
-] = {  # what must not form a circle; of the weaker ones ww, wr and steps in time
+# What must not form a circle; of the weaker ones ww, wr and steps in time.
+ORDERED: dict[str, tuple[int, ...]] = {
     "repeatable-read": (WW, WR, RW, PROCESS),
     "serializable": (WW, WR, RW, RW_PREDICATE, PROCESS),
 }

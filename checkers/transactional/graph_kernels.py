@@ -123,12 +123,8 @@ def serial_order(
     gone = numpy.zeros(nodes, int8)
     let_in = numpy.zeros(nodes, int8)
     order = numpy.empty(nodes, int32)
-    total, handled, begun, event = (
-        0,
-        0,
-        0,
-        0,
-    )  # order[:total] is also the queue: those from `handled` on are to do
+    # Order[:total] is also the queue: those from `handled` on are to do.
+    total, handled, begun, event = 0, 0, 0, 0
     while True:
         while handled < total:
             node = order[handled]
@@ -168,10 +164,8 @@ def pairs_in_time(
     later = numpy.empty(room, int32)
     size = 0
     for on in range(len(begin) - 1):
-        over, kept = (
-            begin[on],
-            begin[on],
-        )  # in by_end: those before `over` have ended, those before `kept` are followed
+        # In by_end: those before `over` have ended, those before `kept` are followed.
+        over, kept = begin[on], begin[on]
         latest = NONE  # when the last of those that ended was invoked
         for row in range(begin[on], begin[on + 1]):
             while over < begin[on + 1] and ends[by_end[over]] < invoke[row]:

@@ -48,9 +48,8 @@ def weighed(case: Case, checked: Checked, evidence: Evidence) -> Weighed:
     """The outcome of a run by the verdicts of its checks and its evidence."""
     promised = checked.promised
     if evidence.is_damaged and evidence.stopped:
-        excused = {
-            CONVERGENCE
-        }  # a node that stops at its damaged disk never becomes equal; its reads still count
+        # A node that stops at its damaged disk never becomes equal; its reads still count.
+        excused = {CONVERGENCE}
     else:
         excused = without_reads(case.plan, case.promise, promised)
     excused |= _shown_by_fresh_reads(case.promise, promised)

@@ -148,9 +148,8 @@ def _witnesses(
     read: Material, ranking: Sequence[RankedWitness], bands: Sequence[FaultBand]
 ) -> tuple[list[WitnessView], list[str]]:
     """(the first witnesses as drawings, the next ones as a sentence each)."""
-    anchored: set[int] = (
-        set()
-    )  # in the order of the page: the first witness that names an event gets its anchor
+    # In the order of the page: the first witness that names an event gets its anchor.
+    anchored: set[int] = set()
     marked = moments(ranking) if read.has_times else []
     views = [
         _witness_view(read, sighted, bands, anchored, place, () if place else marked)

@@ -93,9 +93,8 @@ def make(java: Java) -> bool:
             suppress(subprocess.TimeoutExpired),
         ):
             words = [sys.executable, "-P", "-m", "harness.cli.small_analysis", str(folder)]
-            _run(
-                words, {MAKES: str(unfinished), "TMPDIR": str(folder)}
-            )  # whatever it leaves when it is ended goes, too
+            # Whatever it leaves when it is ended goes, too.
+            _run(words, {MAKES: str(unfinished), "TMPDIR": str(folder)})
         unfinished.touch()
         unfinished.replace(archive)
         return archive.stat().st_size > 0

@@ -29,9 +29,8 @@ def wal(records: DataFrame, operations: DataFrame) -> DataFrame:
     there is none (set-up, bookkeeping, a record without a key) or more than one (a value that was written twice).
     Deletions and statements that compute their value on the node have no value here, and so no operation.
     """
-    new = F.to_json(
-        F.try_variant_get(F.try_parse_json("value"), "$[1]", "variant")
-    )  # a text keeps its quotes
+    # A text keeps its quotes.
+    new = F.to_json(F.try_variant_get(F.try_parse_json("value"), "$[1]", "variant"))
     put = F.when(F.col("f") == "cas", new).otherwise(F.col("value"))
     writers = (
         operations.where(F.col("f").isin("write", "cas") & (F.col("type") != "fail"))

@@ -107,9 +107,8 @@ class ObjectStore:
         with self._as_store_error(f"list {address}", address):
             infos = self._below(address, recursive=True)
         files = [info for info in infos if info.type == FileType.File]
-        return sorted(
-            (_object_of(info, address, now_s) for info in files), key=lambda stored: stored.name
-        )  # markers of empty folders have no name
+        # Markers of empty folders have no name.
+        return sorted((_object_of(info, address, now_s) for info in files), key=lambda stored: stored.name)
 
     def entries(self, address: Address) -> list[tuple[str, bool]]:
         """The entries directly below: names, and whether they have entries in turn."""

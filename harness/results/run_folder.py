@@ -131,9 +131,8 @@ class RunFolder:
         def write_list(path: Path) -> None:
             path.write_bytes(hashes.document({**record, **made}))
 
-        self._keep(
-            {**listed, hashes.HASHES: write_list, **page}
-        )  # the page is last: a program that waits for runs waits for it
+        # The page is last: a program that waits for runs waits for it.
+        self._keep({**listed, hashes.HASHES: write_list, **page})
 
     def read_verdict(self) -> dict[str, object] | None:
         """The stored verdict; None if there is none that can be read."""

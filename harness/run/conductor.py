@@ -297,9 +297,8 @@ class Conductor:
 
     async def _read_everything(self) -> None:
         operations = self.workload.final_operations(self.plan, list(self._keys), self._first())
-        members = [
-            self._present.name(node) for node in self._deployed.members.present
-        ]  # by names of the plan
+        # By names of the plan.
+        members = [self._present.name(node) for node in self._deployed.members.present]
         dumps = [Operation(at_ns=0, worker=0, f="dump", node=node) for node in members if self._can_dump()]
         await self._perform_all(operations)  # which may write, too
         if self._is_settled and not await self._monitor.has_settled():

@@ -33,9 +33,8 @@ class Restore(Bank):
         return Transaction(tuple(Read(SPACE, account) for account in ACCOUNTS), "read-confirmed")
 
     def checks(self, promise: Promise, stricter: str | None) -> tuple[Check, ...]:
-        promised = (
-            RULE if promise.model(WRITES) == "linearizable" else ""
-        )  # else transfers may be lost in any cluster
+        # Else transfers may be lost in any cluster.
+        promised = RULE if promise.model(WRITES) == "linearizable" else ""
         return (*Bank.checks(self, promise, stricter), Check(NAME, RULE, promised, check))
 
     def missing(self, history: History) -> Iterator[str]:

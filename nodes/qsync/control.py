@@ -202,9 +202,8 @@ class Control:
                 election.resign(now.monotonic_ns)
             self._answer(caller)
         elif election.leader_id != 0:
-            raise Rejected(
-                Code.NOT_LEADER, election.leader_id
-            )  # other nodes hold elections, and have a leader
+            # Other nodes hold elections, and have a leader.
+            raise Rejected(Code.NOT_LEADER, election.leader_id)
         elif limbo.owner_id == 0 or (is_of_this_term and not self._commits.is_owner):
             self._answer(caller)
         else:

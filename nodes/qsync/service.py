@@ -320,9 +320,8 @@ class Service:
         evaluation = Evaluation(
             self._schema.lookup, confirmed_only=mode != DIRTY, is_linearizable=options.is_linearizable
         )
-        outcome = run(
-            evaluation, statements
-        )  # before any node is asked: a malformed statement is refused at once
+        # Before any node is asked: a malformed statement is refused at once.
+        outcome = run(evaluation, statements)
         if options.is_linearizable:
             self._read_linearizable(caller, statements, make, now)
         else:

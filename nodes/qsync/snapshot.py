@@ -117,9 +117,8 @@ def _beginning_of(tuples: Sequence[Stored]) -> _Beginning | None:
 def file_of(snapshot: Snapshot, instance_uuid: str, timestamp: float, version: str) -> bytes:
     """The bytes of a `.snap` file."""
     count, blocks = 0, []
-    first = (
-        _beginning_of(snapshot.tuples) if timestamp else None
-    )  # rows without a timestamp have no place for it
+    # Rows without a timestamp have no place for it.
+    first = _beginning_of(snapshot.tuples) if timestamp else None
     if first is not None and len(first.pairs) <= BLOCK_ROWS:
         count, blocks = len(first.pairs), [[first.at(timestamp)]]
     rows = [

@@ -298,9 +298,8 @@ class Agreed:
             self.present.add(node)
             self._server_changed(f"server {node} joined")
         elif self.running is not None and node not in self.running.waiting:
-            self.running.waiting.append(
-                node
-            )  # it changes its colour before the other nodes stop to mark messages
+            # It changes its colour before the other nodes stop to mark messages.
+            self.running.waiting.append(node)
         return Change((node, life), left, role, is_topology=True)
 
     def _leave(self, node: str, life: int) -> Change:

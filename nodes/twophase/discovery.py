@@ -304,9 +304,8 @@ class Discovery:
             first = self._next[peer]
         entries = [list(entry) for entry in log.behind(first - 1)[:BATCH]]
         self._tell(peer, ["append", 0, log.term, first - 1, log.term_at(first - 1), entries, self.committed])
-        self._next[peer] = first + len(
-            entries
-        )  # if it is lost, the follower answers the next beat that it has a gap
+        # If it is lost, the follower answers the next beat that it has a gap.
+        self._next[peer] = first + len(entries)
 
     def _send_state(self, node: str) -> None:
         log = self.log

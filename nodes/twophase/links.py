@@ -245,9 +245,8 @@ class Links:
             self._site.sometimes.note(MARKER_HELD)
             self._site.out.append(Again(event))
             return
-        if (
-            seq > taken
-        ):  # a new link ends the old one before it says what was taken, so no duplicate has come yet
+        # A new link ends the old one before it says what was taken, so no duplicate has come yet.
+        if seq > taken:
             self._taken[key] = seq
             if key[:2] not in self.gone:
                 self._take(caller.peer, caller.life, word, payload)

@@ -161,9 +161,8 @@ class Run:
     def _end(self) -> None:
         chance = self._chance
         count = len(self._log)
-        self._kept = (
-            count if chance.random() < 0.85 else chance.randint(0, count)
-        )  # the rest is lost everywhere
+        # The rest is lost everywhere.
+        self._kept = count if chance.random() < 0.85 else chance.randint(0, count)
         settled = chance.choice((True, True, None, False))
         if settled is not None:
             self._moments.append(

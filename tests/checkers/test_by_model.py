@@ -246,9 +246,8 @@ def test_strange_values_end_in_a_verdict(maps: list[dict[str, Any]], model: str)
     judged = judge(history, model, limits=by_model.Limits(timeout_s=1.0))
     for verdict in judged.verdicts:
         broke = verdict.summary.startswith("the checker broke")
-        assert verdict.checker == "linearizable" or not broke, (
-            verdict.summary
-        )  # that family has tests of its own
+        # That family has tests of its own.
+        assert verdict.checker == "linearizable" or not broke, verdict.summary
 
 
 @pytest.mark.parametrize(("alias", "name"), [*ALIASES.items(), *anomalies.ALIASES.items()])

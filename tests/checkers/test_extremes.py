@@ -98,9 +98,8 @@ def test_a_verdict_does_not_hang_on_what_was_written(tmp_path_factory: Any, door
     chance = random.Random(seed)
     plain = record(chance, odd=False)
     events = [msgspec.json.decode(line) for line in plain.split(b"\n")[1:-1]]
-    assume(
-        any(isinstance(event["process"], int) for event in events)
-    )  # no other tool's file is without operations
+    # No other tool's file is without operations.
+    assume(any(isinstance(event["process"], int) for event in events))
     held = sorted({each for event in events for each in _numbers(event)})
     extremes = chance.sample(EXTREMES, len(EXTREMES))
     values = {

@@ -161,11 +161,12 @@ def ticking(step_s: float = 1.0) -> Callable[[], float]:
 def test_an_anomaly_that_was_found_in_time_stays() -> None:
     """If it failed, a time limit would turn an anomaly into unknown."""
     wrong = history_of(("write", "ok", 1), ("write", "ok", 2), ("read", "ok", 1), key="r1")
+    # Texts: registers of numbers would be decided all at once.
     rest = [
         line
         for key in range(2, 60)
         for line in history_of(("write", "ok", "a"), ("write", "ok", "a"), ("read", "ok", "a"), key=f"r{key}")
-    ]  # texts: registers of numbers would be decided all at once
+    ]
     history = mismatched(built([*wrong, *rest]))
     verdict = linearizable.check(history, timeout_s=20.0, clock=ticking())
     assert (verdict.result, verdict.details["keys_invalid"]) == ("invalid", ["r1"])

@@ -350,9 +350,8 @@ def decision_without_entry(logs: Logs) -> Breaches:
     rows = logs.rows
     decisions: dict[int, tuple[int, int]] = {}
     for number, node in enumerate(logs.nodes):
-        for place in (
-            node.contradictions if node.log.damage is None else ()
-        ):  # else it may stand in what is damaged
+        # Else it may stand in what is damaged.
+        for place in node.contradictions if node.log.damage is None else ():
             decisions.setdefault(int(rows.place[node.at[place]]), (number, place))
     return Breaches.of(len(decisions), (_without_entry(logs, *decision) for decision in decisions.values()))
 

@@ -33,11 +33,8 @@ _USER_SPACES = 512
 _NUMBERS_END = 1 << 31
 _FIXHEADER = 19
 _BLOCK_MARK = (0xD5, 0xBA, 0x0B, 0xAB)
-_SMALL_MAP, _SMALL_ARRAY, _SHORT_TEXT = (
-    0x80,
-    0x90,
-    0xA0,
-)  # msgpack's markers; what is behind them is the length
+# Msgpack's markers; what is behind them is the length.
+_SMALL_MAP, _SMALL_ARRAY, _SHORT_TEXT = 0x80, 0x90, 0xA0
 _MAP_OF_2, _ARRAY_OF_1, _ARRAY_OF_2 = _SMALL_MAP + 2, _SMALL_ARRAY + 1, _SMALL_ARRAY + 2
 _DOUBLE, _UINT_8, _UINT_16, _UINT_32, _UINT_64 = 0xCB, 0xCC, 0xCD, 0xCE, 0xCF
 _TEXT_MAX = 15  # bytes of a key that two numbers hold

@@ -72,10 +72,8 @@ def _rows(table: str, cluster: str | None) -> Mapping[str, str]:
         case "checkers":
             of_workloads = {
                 check.name: check.summary
-                for letter in (
-                    "H",
-                    "F",
-                )  # F promises no equal nodes: then a lost write has a check of its own
+                # F promises no equal nodes: then a lost write has a check of its own.
+                for letter in ("H", "F")
                 for workload in WORKLOADS.values()
                 for check in workload.checks(SYSTEMS["qsync"].promise(planned(configuration=letter)), None)
             }

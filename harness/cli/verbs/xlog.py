@@ -48,9 +48,8 @@ def command(paths: tuple[Path, ...], with_rows: bool) -> int:
         if with_rows:
             for row in logs.rows_in(data):
                 line = json.dumps(row, ensure_ascii=False, default=str)
-                click.echo(
-                    line.encode(errors="backslashreplace")
-                )  # bytes that are no UTF-8 become escapes of JSON
+                # Bytes that are no UTF-8 become escapes of JSON.
+                click.echo(line.encode(errors="backslashreplace"))
     for folder in sorted(folders):
         for log in logs.read(folder) or ():
             for title, damage in (

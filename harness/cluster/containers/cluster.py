@@ -186,9 +186,8 @@ class ContainerCluster(RealCluster[ContainerNodes]):
 
     async def _provoke(self, link: Link) -> None:
         source, target = link if link[1] != CLIENT else (CLIENT, link[0])  # its answer comes to the client
-        with suppress(
-            OSError, ClusterError
-        ):  # it has ended, or its namespace is off limits: then nothing passes
+        # It has ended, or its namespace is off limits: then nothing passes.
+        with suppress(OSError, ClusterError):
             pid = 0 if source == CLIENT else await asyncio.to_thread(self.processes.pid, source)
             await asyncio.to_thread(dial_as, pid, self._addresses[target], PORT)
 

@@ -52,9 +52,8 @@ def _content(log: Path) -> bytes:
         file = os.open(log, os.O_RDONLY | os.O_NONBLOCK)
         try:
             while True:
-                with suppress(
-                    BrokenPipeError
-                ):  # overwritten meanwhile; the next read gives what is the oldest now
+                # Overwritten meanwhile; the next read gives what is the oldest now.
+                with suppress(BrokenPipeError):
                     if not (part := os.read(file, _RECORD_BYTES)):
                         break
                     parts.append(part)

@@ -155,11 +155,8 @@ class ControlledProcess(Commands):
                 waiting = self._waiting.get(answer["id"])
                 if waiting is not None and not waiting.done():
                     waiting.set_result(answer)
-        except (
-            ValueError,
-            LookupError,
-            TypeError,
-        ) as error:  # a process that is killed may leave half a line
+        # A process that is killed may leave half a line.
+        except (ValueError, LookupError, TypeError) as error:
             self._not_an_answer = f"{error}: {line[:60]!r}"
         for waiting in self._waiting.values():
             if not waiting.done():

@@ -46,13 +46,8 @@ def said_by_jepsen(record: Path) -> Said | None:
     for read, path in files:
         try:
             return _said(read(path))
-        except (
-            OSError,
-            HistoryError,
-            ValueError,
-            KeyError,
-            TypeError,
-        ):  # a UnicodeDecodeError is a ValueError
+        # A UnicodeDecodeError is a ValueError.
+        except (OSError, HistoryError, ValueError, KeyError, TypeError):
             continue
     return None
 

@@ -188,9 +188,8 @@ def _done(results: Sequence[object], asked: Transaction, role: str | None, mode:
     """Tuples of [key, value] become values where a step asks for them."""
     shown: list[object] = []
     for step, result in zip(asked.steps, results, strict=True):
-        if (
-            isinstance(step, Read) and result is None
-        ):  # most answers: a match would take as long as all else here
+        # Most answers: a match would take as long as all else here.
+        if isinstance(step, Read) and result is None:
             shown.append(None)
             continue
         match step, result:

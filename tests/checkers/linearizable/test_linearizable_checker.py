@@ -87,9 +87,8 @@ def test_the_time_limit_is_for_all_keys() -> None:
 def test_an_exploding_key_leaves_time_for_the_others() -> None:
     """The first key would use up the time and the anomaly on the last one would never be looked at."""
     history = jsonl.read(FOLDER / "wrong-among-many-keys.jsonl")
-    verdict = linearizable.check(
-        history, timeout_s=0.5, clock=time.process_time
-    )  # however busy the machine is
+    # However busy the machine is.
+    verdict = linearizable.check(history, timeout_s=0.5, clock=time.process_time)
     assert verdict.details["keys_invalid"] == ["r2"]
 
 

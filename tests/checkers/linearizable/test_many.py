@@ -62,9 +62,8 @@ def test_a_key_does_not_run_out_of_a_share_of_the_time(
 ) -> None:
     """If this fails, a check of thousands of keys ends as unknown since one of them took longer than its share."""
     monkeypatch.setattr(checker, "COLD_CALLS", 0)
-    hard = generated.columns(
-        operations, 70, seed=3, values=3, cas=False, stale=True
-    )  # more at once than a word has bits
+    # More at once than a word has bits.
+    hard = generated.columns(operations, 70, seed=3, values=3, cas=False, stale=True)
     assert many.decide(many.joined([hard, hard]), Limits())[:, 0].tolist() == [-1, -1]
     easy = [generated.columns(10, 3, seed=seed) for seed in range(others)]
     verdict = linearizable.check(generated.history_of([hard, *easy]), timeout_s=20.0, clock=time.process_time)

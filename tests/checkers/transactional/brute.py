@@ -232,9 +232,8 @@ class Brute:
                         self._see("internal")
                     elif key not in state:
                         origin[key] = value
-                    if self._judge_register(
-                        number, key, value, written.get(key, set())
-                    ):  # a version, right or not
+                    # A version, right or not.
+                    if self._judge_register(number, key, value, written.get(key, set())):
                         found.append((number, key, value, f))
                         if key not in state:
                             first[number, key] = value

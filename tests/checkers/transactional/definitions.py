@@ -314,9 +314,8 @@ class Definitions:
             if self.txns[number].type != "ok":
                 continue
             shown = self._shown(value)
-            row = (
-                f == "r" and key not in rows and (self.lists or not own[key])
-            )  # the first that is no predicate's
+            # The first that is no predicate's.
+            row = f == "r" and key not in rows and (self.lists or not own[key])
             rows |= {key} if f == "r" else set()
             if row or state.get(key) != shown:
                 yield (

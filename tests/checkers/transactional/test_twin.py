@@ -168,10 +168,8 @@ def test_compiled_and_plain_kernels_say_the_same(count: int) -> None:
     for seed in range(5000, 5000 + count):
         history, workload, _, _ = _drawn(seed)
         columns = columns_of(history, workload)
-        patient: dict[str, Any] = {
-            "workload": workload,
-            "timeout_s": math.inf,
-        }  # compiling takes what it takes
+        # Compiling takes what it takes.
+        patient: dict[str, Any] = {"workload": workload, "timeout_s": math.inf}
         plain = transactional.check_columns(columns, **patient, plain_below=NEVER_COMPILED)
         fast = transactional.check_columns(columns, **patient, plain_below=0)
         assert _without_time(plain) == _without_time(fast), f"seed {seed}"

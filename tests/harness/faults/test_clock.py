@@ -73,9 +73,8 @@ def test_a_clock_that_nobody_reads_is_not_believed_to_have_jumped(
     tmp_path: Path, jump_ns: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """If it failed, a jump that is no longer than what is taken for right would be felt by every clock."""
-    monkeypatch.setattr(
-        clock, "SEEN_WITHIN_NS", 100 * MILLISECOND_NS
-    )  # nothing will be seen, however long one looks
+    # Nothing will be seen, however long one looks.
+    monkeypatch.setattr(clock, "SEEN_WITHIN_NS", 100 * MILLISECOND_NS)
     evidence = endure(Node(tmp_path, is_deaf=True), fault(jump_ns=jump_ns))
     assert not evidence.took_effect
     assert evidence.all_in_effect_ns is None

@@ -395,10 +395,8 @@ def test_answers_of_replicas_without_a_role_are_judged_by_the_stronger_promise_o
     assert judged_as(without_roles) == (outcome, "unknown")
     named = next(number for number, each in enumerate(history.operations) if each.f == "cas")
     without_roles[named] = structs.replace(without_roles[named], role="replica")
-    assert judged_as(without_roles) == (
-        "unknown",
-        "unknown",
-    )  # this store names replicas, so their answers are missed
+    # This store names replicas, so their answers are missed.
+    assert judged_as(without_roles) == ("unknown", "unknown")
 
 
 def test_what_had_nothing_to_judge_is_not_valid() -> None:

@@ -175,9 +175,8 @@ def test_a_harness_that_is_killed_takes_all_with_it_and_the_next_run_starts(
         assert "in use" not in err
         if out:
             break
-    assert out.startswith(("VALID  ", "INCONCLUSIVE  ")), (
-        out + err
-    )  # the latter where the machine is too busy
+    # The latter where the machine is too busy.
+    assert out.startswith(("VALID  ", "INCONCLUSIVE  ")), out + err
     assert jsonl.read(again.run / "history.jsonl").operations
     files = {path.name for path in again.run.iterdir()}
     assert files == {

@@ -100,9 +100,8 @@ def test_a_node_whose_record_cannot_be_written_ends(
         assert eventually(lambda: len(rows_of(tmp_path / "trace")) > PINGS)
         size = file.stat().st_size
         assert size > LOG_BYTES_MAX
-        resource.prlimit(
-            process.popen.pid, resource.RLIMIT_FSIZE, (size, size)
-        )  # its other files are shorter
+        # Its other files are shorter.
+        resource.prlimit(process.popen.pid, resource.RLIMIT_FSIZE, (size, size))
         client.settimeout(PATIENCE_S)
         client.sendall(FramedCodec().encode(["ping", PINGS, "about"]))
         decoder = FramedCodec().client_decoder()

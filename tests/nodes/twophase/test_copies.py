@@ -235,9 +235,8 @@ def test_a_copy_tells_of_no_rollback() -> None:
     `s` alone hears of the rollback, and leaves. It comes back as the only owner in sync of a partition that the
     transaction does not write; recovery does not ask it, and commits. Meanwhile `n` gets a copy of that partition.
     """
-    cluster = settled(
-        servers=FIVE, partitions=5, prepare_ns=300_000_000
-    )  # partition i: owners FIVE[i], FIVE[i + 1]
+    # Partition i: owners FIVE[i], FIVE[i + 1].
+    cluster = settled(servers=FIVE, partitions=5, prepare_ns=300_000_000)
     coordinator = cluster.coordinator()
     agreed, network = cluster.node(coordinator).agreed, cluster.world.network
     at = FIVE.index(coordinator)

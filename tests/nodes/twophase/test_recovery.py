@@ -74,9 +74,8 @@ def test_a_transaction_of_a_primary_that_has_left_and_does_not_know_it(concurren
     `p` is the primary of `x`, and the only owner in sync of `y`. It is cut off from the coordinator, like c1, and both
     leave. Its backup serves a write of `x`. Then c1 begins a transaction, and `p` prepares it.
     """
-    cluster = settled(
-        servers=FIVE, partitions=5, concurrency=concurrency
-    )  # partition i: FIVE[i], FIVE[i + 1]
+    # Partition i: FIVE[i], FIVE[i + 1].
+    cluster = settled(servers=FIVE, partitions=5, concurrency=concurrency)
     client, network = cluster.client, cluster.world.network
     coordinator = cluster.coordinator()
     agreed = cluster.node(coordinator).agreed

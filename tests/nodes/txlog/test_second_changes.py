@@ -154,12 +154,10 @@ def test_drawn_changes_have_what_makes_them_hard() -> None:
 
 @examples.up_to(10)
 @given(seed=st.integers(0, 1 << 32), masters=st.integers(3, 5), strategy=st.sampled_from(STRATEGIES))
-@example(
-    seed=14, masters=5, strategy="smart"
-)  # no master of a part has the updates of a missing one's transaction
-@example(
-    seed=61, masters=4, strategy="simple"
-)  # a difference that was due before a recovery, and is sent after it
+# No master of a part has the updates of a missing one's transaction.
+@example(seed=14, masters=5, strategy="smart")
+# A difference that was due before a recovery, and is sent after it.
+@example(seed=61, masters=4, strategy="simple")
 def test_masters_go_on_after_changes_of_the_links(seed: int, masters: int, strategy: str) -> None:
     """If it failed, a part would stand still after some changes of the links, or have two orders."""
     driver = changed(seed, masters, strategy)

@@ -376,9 +376,8 @@ def test_masters_of_one_part_have_one_log(strategy: str) -> None:
 @given(seed=st.integers(0, 1 << 32))
 @example(seed=9)  # a missing master's transaction reaches the others' queues after the split
 @example(seed=2)
-@example(
-    seed=3872
-)  # a POST that tells of the split is lost with its link, and a difference of the other part arrives
+# A POST that tells of the split is lost with its link, and a difference of the other part arrives.
+@example(seed=3872)
 def test_random_splits_end_in_one_log(strategy: str, seed: int) -> None:
     """If it failed, some order of splits and crashes would leave masters different, or lose a transaction."""
     _random_splits(strategy, seed)
@@ -397,9 +396,8 @@ def _random_splits(strategy: str, seed: int) -> Driver:
 @pytest.mark.parametrize("strategy", ["simple", "smart"])
 @examples.up_to(1)
 @given(seed=st.integers(0, 1 << 32), masters=st.integers(2, 5))
-@example(
-    seed=84, masters=2
-)  # one has finished its recovery, and is split off again, while the other needs its digest
+# One has finished its recovery, and is split off again, while the other needs its digest.
+@example(seed=84, masters=2)
 def test_random_partitions_end_in_one_log(strategy: str, seed: int, masters: int) -> None:
     """The same, for parts of all shapes, and for clusters of all sizes."""
     _random_partitions(strategy, seed, masters)

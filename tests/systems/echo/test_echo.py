@@ -25,9 +25,8 @@ def tried(seed: int, **fields: object) -> tuple[str, tuple[str, ...], str]:
     return one.outcome, one.violated, one.sentence
 
 
-@pytest.mark.parametrize(
-    "seed", [1, pytest.param(9, marks=pytest.mark.long)]
-)  # in 9 all messages travel as bytes
+# In 9 all messages travel as bytes.
+@pytest.mark.parametrize("seed", [1, pytest.param(9, marks=pytest.mark.long)])
 def test_a_store_without_a_leader_passes_under_all_faults(seed: int) -> None:
     """Breaks if the harness needs a leader, IPROTO, or files of qsync's."""
     outcome, _, sentence = tried(seed)

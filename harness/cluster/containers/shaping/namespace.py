@@ -95,9 +95,8 @@ class Queue:
         netlink = self._socket
         netlink.bind((0, 0))
         netlink.settimeout(5)
-        with contextlib.suppress(
-            OSError
-        ):  # only root may have so much; a little is enough for little traffic
+        # Only root may have so much; a little is enough for little traffic.
+        with contextlib.suppress(OSError):
             netlink.setsockopt(socket.SOL_SOCKET, getattr(socket, "SO_RCVBUFFORCE", 33), _RECEIVE_BYTES)
         netlink.setsockopt(_SOL_NETLINK, _NO_LOST_MESSAGES, 1)
         for sequence, request in enumerate(bind(QUEUE, 1, PACKETS_MAX), start=1):

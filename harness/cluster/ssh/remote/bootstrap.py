@@ -47,9 +47,8 @@ FAKETIME = "lib*/*/faketime/libfaketimeMT.so.1"
 NODE_PROCESS = "QSYNC_NODE_PROCESS"
 """As `MARK` of harness.cluster.family."""
 GONE_WITHIN_S = 5.0
-GROUP = re.compile(
-    r"qsync-ssh-[0-9a-z]+-(\d+)@(\d+)-[A-Za-z0-9_.]+"
-)  # as `FAR_NAME` of harness.cluster.limits.enclosure
+# As `FAR_NAME` of harness.cluster.limits.enclosure.
+GROUP = re.compile(r"qsync-ssh-[0-9a-z]+-(\d+)@(\d+)-[A-Za-z0-9_.]+")
 MOUNTS = Path("/proc/self/mountinfo")
 
 
@@ -265,9 +264,8 @@ def end(named: Iterable[Named], number: signal.Signals) -> None:
 def send(named: Iterable[Named], number: signal.Signals) -> None:
     for pid, ticks in named:
         if is_process(pid, ticks):
-            with suppress(
-                ProcessLookupError
-            ):  # it has just ended: the kernel ends nodes with their supervisor
+            # It has just ended: the kernel ends nodes with their supervisor.
+            with suppress(ProcessLookupError):
                 os.kill(pid, number)
 
 

@@ -28,9 +28,8 @@ pytestmark = [pytest.mark.real, needs.sshd, needs.root]
 
 def test_a_run_that_was_killed_is_cleaned_up_by_the_next(host: Sshd) -> None:
     """If it failed, every killed run would keep its processes and files on somebody's hosts."""
-    harness = background(
-        host, "--faults", "pause", "--time-limit", "60", lease_s=600
-    )  # nobody else cleans up
+    # Nobody else cleans up.
+    harness = background(host, "--faults", "pause", "--time-limit", "60", lease_s=600)
     wait_until(lambda: loaded(host))
     os.kill(harness.pid, signal.SIGKILL)
     harness.wait()

@@ -130,9 +130,8 @@ def _of(verdict: dict[str, Any], checker: str) -> dict[str, Any]:
 def test_a_calm_run_is_clean(tmp_path: Path) -> None:
     """If it failed, nothing that the harness says of a real server could be believed."""
     words = ("--faults", "none", "--time-limit", "4", "--seed", "1", "--synchro-timeout", "60")
-    for _ in range(
-        TRIES
-    ):  # a busy machine must not look like a lost quorum, but may leave too few operations
+    # A busy machine must not look like a lost quorum, but may leave too few operations.
+    for _ in range(TRIES):
         code, verdict = _run(tmp_path, *words)
         assert verdict["violations"] == [], verdict["sentence"]
         if verdict["outcome"] == "valid":
@@ -221,9 +220,8 @@ def test_a_stored_plan_raises_again_what_was_found(
     tmp_path: Path, plan: str, violations: set[str], findings: set[str]
 ) -> None:
     """If it failed, the page of findings would tell of what nobody can see, or a checker would have gone blind."""
-    for _ in range(
-        TRIES
-    ):  # each was raised by ten of ten runs; when a machine is late, a run may miss the moment
+    # Each was raised by ten of ten runs; when a machine is late, a run may miss the moment.
+    for _ in range(TRIES):
         verdict = _run(tmp_path, "--plan", str(PLANS / f"{plan}.json"))[1]
         told = {finding["checker"] for finding in verdict["findings"]}
         if violations <= set(verdict["violations"]) and findings <= told:

@@ -96,9 +96,8 @@ def test_cuts_of_a_correct_store_hold(fields: dict[str, Any], tmp_path: Path) ->
         assert found[f"cuts-{level}"]["result"] == "valid", found[f"cuts-{level}"]["summary"]
     finished = [cut for cut in found["cuts-messages"]["details"]["cuts"] if cut["standing"] == "judged"]
     assert len(finished) >= 3
-    assert verdict["evidence"]["cuts"]["judged"] == len(
-        finished
-    )  # a cut that was refused has nothing to judge
+    # A cut that was refused has nothing to judge.
+    assert verdict["evidence"]["cuts"]["judged"] == len(finished)
     if fields["faults"] == ("none",):
         ended = [event.value for event in history.events if event.f == "cut-ended"]
         assert {each["state"] for each in ended} == {"ok"}

@@ -83,9 +83,8 @@ async def different(cluster: LocalCluster) -> None:
     assert [state["refused"] for state in states.values()] == [["n2", "n3"], ["n1"], ["n1"]]
     assert await accepting(cluster) == []
     await cluster.inject(KILL)
-    await cluster.heal(
-        KILL
-    )  # it starts with its own configuration, in which the strategy is that of the others
+    # It starts with its own configuration, in which the strategy is that of the others.
+    await cluster.heal(KILL)
     await until(are_ready)
     assert await accepting(cluster) == [*MASTERS]
 
