@@ -30,9 +30,12 @@ class LocalNodes(ProcessBook[StartOptions]):
         self._asked_to_end: dict[NodeProcess, Asked] = {}
 
     async def start_again(self, node: str) -> None:
-        if self._is_stopping:
+        process = None if self._is_stopping else await NodeProcess.spawn(self._options[node])
+        if process is None or self._is_stopping:
+            if process is not None:  # `stop` does not know it
+                await process.kill()
             raise ClusterError(f"{node} is not started: the cluster is being stopped")
-        process = self._processes[node] = await NodeProcess.spawn(self._options[node])
+        self._processes[node] = process
         self._watchers[node] = asyncio.get_running_loop().create_task(self._watch(process))
         await self._relay.guard(process.pid, process.family.mark)
         if self._options[node].early_port:

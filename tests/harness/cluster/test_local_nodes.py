@@ -20,6 +20,7 @@ from harness.cluster.local import nodes
 from harness.cluster.local.nodes import LocalNodes
 from harness.cluster.local.processes import NodeProcess, StartOptions
 from harness.cluster.relay.remote import Relay
+from harness.errors import ClusterError
 from tests.harness.processes import is_gone, wait_until
 
 NODE = """
@@ -123,6 +124,31 @@ def test_a_node_that_removes_what_it_printed_has_crashed_all_the_same(tmp_path: 
             await processes.stop()
 
     assert asyncio.run(told()) == [("exit 3", ())]
+
+
+def test_a_node_that_is_started_while_all_are_stopped_is_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If it failed, Ctrl-C while a killed node is started again could leave a store running."""
+    command = (sys.executable, "-c", NODE.format(at_sigterm="os._exit(0)"))
+    options = StartOptions(node="n1", command=command, output=tmp_path / "output.txt")
+    spawn, spawned = NodeProcess.spawn, list[NodeProcess]()
+
+    async def story() -> None:
+        processes = LocalNodes({"n1": options}, cast(Relay, _NoRelay()), time.monotonic_ns)
+
+        async def stopped_meanwhile(options: StartOptions) -> NodeProcess:
+            spawned.append(await spawn(options))
+            await processes.stop()
+            return spawned[-1]
+
+        monkeypatch.setattr(NodeProcess, "spawn", stopped_meanwhile)
+        with pytest.raises(ClusterError, match="n1 is not started: the cluster is being stopped"):
+            await processes.start_again("n1")
+        assert not spawned[0].is_alive
+        assert processes.ended() == ()
+
+    asyncio.run(story())
 
 
 def test_of_a_long_output_only_the_end_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
