@@ -411,7 +411,7 @@ class Network:
             if stream.pair in self._cuts:
                 self._withhold(stream)
                 return
-            if self._holds and self._is_held(stream, item):
+            if (stream.target.name, item.begins) in self._holds:
                 return
             if self._stops and self._is_stopped(stream, item):
                 return
@@ -427,9 +427,6 @@ class Network:
         effect.withheld += 1
         if effect.first_withheld_ns is None:
             effect.first_withheld_ns = self._agenda.now_ns
-
-    def _is_held(self, stream: Stream, item: Item) -> bool:
-        return (stream.target.name, item.begins) in self._holds
 
     def _is_stopped(self, stream: Stream, item: Item) -> bool:
         if item.whole is None:

@@ -82,7 +82,7 @@ def _length(marker: int) -> int:
 
 @inlined_kernel
 def _number(data: Array, at: int, length: int) -> int:
-    """The number; below 0 if it needs more than 63 bits."""
+    """The number; below 0 if it needs more than 63 bits, but in the plain twin, which only tests use."""
     if length == 1:
         return int(data[at])
     number = 0
