@@ -176,11 +176,6 @@ class CheckerDefect(Exception):
     """
 
 
-def often(count: int) -> str:
-    """How many times, in words: `once`, `twice`, `3 times`."""
-    return {1: "once", 2: "twice"}.get(count, f"{count:,} times")
-
-
 def merged(results: Iterable[Result]) -> Result:
     """Invalid if any is; else unknown if any is, or if there is none at all; else valid."""
     kinds = set(results)

@@ -38,8 +38,8 @@ from checkers.domain.proof import shown, verdict, witness
 from checkers.history.history import History
 from checkers.history.log_entries import JUDGED, MOVES, Entry, keys_of, polled_by, sent_by
 from checkers.history.operation import Operation
-from checkers.history.values import Value
-from checkers.verdict import Verdict, Witness, often
+from checkers.history.values import Value, often
+from checkers.verdict import Verdict, Witness
 
 NAME = "offsets"
 MODEL = "what is sent to a log is polled, once, in one order"

@@ -41,8 +41,8 @@ from checkers.history.errors import ModelError
 from checkers.history.history import History, by_key
 from checkers.history.operation import Operation
 from checkers.history.value_kernels import NEVER
-from checkers.history.values import Value, identity, value_words
-from checkers.verdict import Verdict, Witness, often
+from checkers.history.values import Value, identity, often, value_words
+from checkers.verdict import Verdict, Witness
 
 NAME = "queues"
 GONE_MAX = 3

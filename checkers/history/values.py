@@ -134,6 +134,16 @@ def _decimal(number: Fraction) -> str:
     return f"{sign}{scaled[:-digits]}.{scaled[-digits:]}" if digits else f"{sign}{scaled}"
 
 
+def many(count: int, thing: str) -> str:
+    """`1 fault`, `1,024 faults`."""
+    return f"{count:,} {thing}{'' if count == 1 else 's'}"
+
+
+def often(count: int) -> str:
+    """`once`, `twice`, `1,024 times`."""
+    return {1: "once", 2: "twice"}.get(count, f"{count:,} times")
+
+
 def vclock_words(vclock: Mapping[int, int] | Mapping[str, int]) -> str:
     """`1:146, 2:162`: up to which lsn the rows of each replica are there."""
     return ", ".join(f"{origin}:{lsn}" for origin, lsn in vclock.items()) or "empty"

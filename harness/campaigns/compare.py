@@ -26,11 +26,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal, get_args
 
+from checkers.history.values import many
 from harness.campaigns.chance import Count, Stratum, chances
 from harness.campaigns.coverage import States, counted
 from harness.campaigns.journal import OUTCOMES, Ended, Journal
 from harness.campaigns.summary import NO_FINGERPRINT
-from harness.pages.tables_page import many
 
 Change = Literal["new", "more frequent", "as frequent", "less frequent", "not tried", "not seen", "gone"]
 CHANGES: tuple[Change, ...] = get_args(Change)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
+from checkers.history.values import many
 from harness.campaigns.chance import Count
 from harness.campaigns.compare import Anomaly, Change, Comparison, Cover, Night
 from harness.campaigns.journal import OUTCOMES
@@ -213,7 +214,7 @@ def trend_section(nights: Sequence[Night]) -> Section:
     )
     return Section(
         "Trend",
-        f"The last {len(nights)} nights of this plan; kinds of faults are those that took effect, "
+        f"{many(len(nights), 'night')} of this plan, the last ones; kinds of faults are those that took effect, "
         "rare turns those that came about.",
         columns,
         rows,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime
 import json
 
+from checkers.history.values import many
 from harness.campaigns.summary import Group, Summary
 
 ACCEPTED_FOR = datetime.timedelta(days=30)
@@ -30,7 +31,9 @@ def _entry(group: Group, expires: datetime.date) -> str:
     runs = "1 run" if len(group.runs) == 1 else f"{len(group.runs)} runs"
     listed = ", ".join(_text(fingerprint) for fingerprint in _fingerprints(group))
     cells = (
-        f"{group.cells[0]} and {len(group.cells) - 1} more cells" if len(group.cells) > 1 else group.cells[0]
+        f"{group.cells[0]} and {many(len(group.cells) - 1, 'more cell')}"
+        if len(group.cells) > 1
+        else group.cells[0]
     )
     return "\n".join(
         [

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from checkers.history.values import many
 from checkers.verdict import Verdict
 from harness.judge.causes import TermOf, headline, no_term
 from harness.judge.outcomes import Outcome
@@ -54,8 +55,9 @@ def _sentence(
             return "Not decided: " + "; ".join(f"{v.checker}: {v.summary}" for v in undecided) + "."
         case "valid":
             in_effect = sum(1 for fault in evidence["faults"] if fault["took_effect"])
-            faults = f"{in_effect} fault{'s' if in_effect != 1 else ''} that took effect"
-            under = f"{evidence['ok_under_fault']:,} of them during {faults}"
+            under = (
+                f"{evidence['ok_under_fault']:,} of them during {many(in_effect, 'fault')} that took effect"
+            )
             return (
                 f"All that clients saw was allowed: {evidence['ok']:,} operations succeeded, "
                 f"{under if evidence['faults'] else 'with no fault injected'}."

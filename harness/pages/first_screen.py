@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from checkers.history.values import many, often
 from checkers.logs.wal import early
-from checkers.verdict import often
 from harness.judge.causes import SETTLED
 from harness.pages.fault_bands import FaultBand
 from harness.pages.json_door import Json, as_list, as_mapping, as_mappings, as_text, as_texts, as_whole
@@ -114,7 +114,7 @@ def _facts(material: Material, bands: Sequence[FaultBand]) -> list[Fact]:
     if strongest:
         facts.append(Fact("strongest model that held", strongest, "over all reads but dirty ones"))
     if under_fault is not None:
-        extra = "" if rollbacks is None else f"{rollbacks:,} rollback{'s' if rollbacks != 1 else ''}"
+        extra = "" if rollbacks is None else many(rollbacks, "rollback")
         facts.append(Fact("under a fault", f"{under_fault:,} ok", extra))
     return facts
 

@@ -73,11 +73,6 @@ class Page:
     """More style rules. They are not escaped, so they come from our own code alone."""
 
 
-def many(count: int, thing: str) -> str:
-    """`1 run`, `1,000 runs`."""
-    return f"{count:,} {thing}{'' if count == 1 else 's'}"
-
-
 def stylesheet() -> str:
     """The style sheet of a run's page, and that of tables."""
     return (HERE / "page.css").read_text() + (HERE / "tables.css").read_text()

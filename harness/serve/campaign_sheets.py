@@ -7,10 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote, urlencode
 
+from checkers.history.values import many
 from harness.campaigns import compare, compared, coverage
 from harness.campaigns.journal import Journal
 from harness.campaigns.nightly import NIGHTS
-from harness.pages.tables_page import Cell, Mark, Page, Section, cell_html, many
+from harness.pages.tables_page import Cell, Mark, Page, Section, cell_html
 from harness.serve.index import GOES_ON, Run, goes_on
 from harness.serve.sheets import Sheet, macro, run_link, shown
 

@@ -15,7 +15,8 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from checkers.history.errors import NOT_JSON
-from harness.pages.tables_page import Cell, Section, many, section_html, stylesheet
+from checkers.history.values import many
+from harness.pages.tables_page import Cell, Section, section_html, stylesheet
 from harness.pages.visible import visible
 from harness.serve import side_by_side
 from harness.serve.index import GOES_ON, Run

@@ -12,10 +12,11 @@ from typing import Any
 
 import msgspec
 
+from checkers.history.values import many
 from harness.campaigns.bars import RELEASE
 from harness.campaigns.certification.document import CERTIFICATE, Certificate
 from harness.campaigns.certification.sensitivity import Measured
-from harness.pages.tables_page import Cell, Page, Section, many
+from harness.pages.tables_page import Cell, Page, Section
 from harness.pages.tables_page import html as page_html
 
 LISTED = 36

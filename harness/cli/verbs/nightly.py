@@ -207,8 +207,8 @@ def _known(given: Path | None, plan_file: Path) -> Path | None:
 
 
 def _screen(summary: Summary, folder: Path) -> list[str]:
+    from checkers.history.values import many
     from harness.campaigns.entries import entries
-    from harness.pages.tables_page import many
     from harness.pages.terminal.colour import painted, printable
 
     on = has_colour()

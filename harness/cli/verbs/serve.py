@@ -28,6 +28,7 @@ def command(results: Path, host: str, port: int) -> int:
     Two runs or two nights stand side by side. Nothing is written. There is no password: on an address other than
     127.0.0.1 every person who can reach it can read all results. Ctrl-C ends it.
     """
+    from checkers.history.values import many
     from harness.errors import WrongUse, keep_traceback
     from harness.serve.app import application, is_loopback
 
@@ -48,7 +49,7 @@ def command(results: Path, host: str, port: int) -> int:
             )
         count = served.warm_up()
         named = f"[{host}]" if ":" in host else host
-        click.echo(f"{count:,} runs at http://{named}:{listening.getsockname()[1]}/ (Ctrl-C ends it)")
+        click.echo(f"{many(count, 'run')} at http://{named}:{listening.getsockname()[1]}/ (Ctrl-C ends it)")
         _serve(app, listening)
     return ExitCode.VALID
 

@@ -15,7 +15,7 @@ from typing import Any, Final
 from checkers.history.faults import CUTS, FaultSpan
 from checkers.history.history import History
 from checkers.history.spans import NEVER, Spans, of_faults
-from checkers.verdict import often
+from checkers.history.values import often
 from harness.faults.fault import is_directed
 from harness.faults.node_options import Decisive
 from harness.faults.overlap import hinders_no_owner

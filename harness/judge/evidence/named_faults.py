@@ -16,7 +16,7 @@ from typing import Any
 
 from checkers.history.faults import FaultSpan
 from checkers.history.history import History
-from checkers.verdict import often
+from checkers.history.values import often
 from harness.errors import WrongUse
 from harness.faults.abilities import ALL_ABILITIES
 from harness.faults.held import SCENIC

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from checkers.verdict import often
+from checkers.history.values import often
 from harness.errors import ClusterError, NodeEnded
 from harness.faults.fault import Evidence, Fault
 from harness.plan.plan import SECOND_NS
