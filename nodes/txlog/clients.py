@@ -59,12 +59,6 @@ class Clients:
         self._held: list[tuple[int, int, list[Step], str]] = []
 
     def received(self, link: int, message: list[Any]) -> None:
-        try:
-            self._take(link, message)
-        except WrongSteps as wrong:
-            self._fail(link, message[1], f"illegal-parameters: {wrong}")
-
-    def _take(self, link: int, message: list[Any]) -> None:
         match message:
             case ["status", int() as number]:
                 self._answer(link, number, dict(self._status()))
@@ -84,8 +78,10 @@ class Clients:
                 self._fail(link, number, f"illegal-parameters: unknown request {word!r}"[:100])
 
     def _submit(self, link: int, number: int, steps: object, until: str) -> None:
-        """Raises WrongSteps."""
-        known = checked(steps, is_known)
+        try:
+            known = checked(steps, is_known)
+        except WrongSteps as wrong:
+            return self._fail(link, number, f"illegal-parameters: {wrong}")
         if why := self._why_not():
             return self._fail(link, number, why)
         if self._journal.is_recovering:
@@ -117,8 +113,10 @@ class Clients:
             self._answer(*asked, {**answer, "id": name})
 
     def _read(self, link: int, number: int, steps: object) -> None:
-        """Raises WrongSteps."""
-        known = checked(steps, is_known)
+        try:
+            known = checked(steps, is_known)
+        except WrongSteps as wrong:
+            return self._fail(link, number, f"illegal-parameters: {wrong}")
         if any(step[0] not in READS for step in known):
             return self._fail(link, number, "illegal-parameters: expected steps that read")
         return self._answer(link, number, evaluated(known, self._journal.state.values)[0])

@@ -21,7 +21,7 @@ apart, number, unheard, difference]`
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from nodes.txlog.refs import Ref, lists_of, refs_of
@@ -47,49 +47,21 @@ class Post:
     difference: tuple[Any, ...] = ()
 
     def to_message(self) -> list[Any]:
-        return [
-            "post",
-            0,
-            self.epoch,
-            self.joins,
-            self.base,
-            self.index,
-            self.checksum,
-            self.counter,
-            lists_of(self.queue),
-            self.strategy,
-            list(self.missing),
-            list(self.suspects),
-            self.is_recovering,
-            list(self.digests),
-            list(self.apart),
-            list(self.number),
-            list(self.unheard),
-            list(self.difference),
-        ]
+        values = {name: getattr(self, name) for name in NAMES} | {"queue": lists_of(self.queue)}
+        return ["post", 0, *(list(each) if isinstance(each, tuple) else each for each in values.values())]
 
     @classmethod
     def from_fields(cls, fields: list[Any]) -> Post:
-        epoch, joins, base, index, checksum, counter, queue, strategy, missing, *rest = fields
-        suspects, is_recovering, digests, apart, number, unheard, difference = rest
-        return cls(
-            epoch=epoch,
-            joins=joins,
-            base=base,
-            index=index,
-            checksum=checksum,
-            counter=counter,
-            queue=tuple(refs_of(queue)),
-            strategy=strategy,
-            missing=tuple(missing),
-            suspects=tuple(suspects),
-            is_recovering=is_recovering,
-            digests=tuple(digests),
-            apart=tuple(apart),
-            number=tuple(number),
-            unheard=tuple(unheard),
-            difference=tuple(difference),
-        )
+        values: dict[str, Any] = {
+            name: tuple(each) if isinstance(each, list) else each
+            for name, each in zip(NAMES, fields, strict=True)
+        }
+        values["queue"] = tuple(refs_of(values["queue"]))
+        return cls(**values)
+
+
+NAMES = tuple(field.name for field in fields(Post))
+"""The fields in the order of the message."""
 
 
 def heard_of(fields: list[Any]) -> tuple[tuple[int, int], tuple[str, ...]]:
