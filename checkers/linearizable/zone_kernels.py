@@ -97,15 +97,8 @@ def sweep(
 
 @bare_kernel
 def lay_out(
-    complete: Array,
-    kind: Array,
-    old: Array,
-    writer: Array,
-    sequence: Array,
-    placed: int,
-    start: Array,
-    order: Array,
-) -> int:
+    complete: Array, kind: Array, old: Array, writer: Array, sequence: Array, placed: int, start: Array, order: Array,
+) -> int:  # fmt: skip
     """The order of a yes: cluster by cluster, the write first. `start` comes filled with 0; how many calls."""
     for call in range(kind.shape[0]):
         if kind[call] == OBSERVE and complete[call] < NEVER:
