@@ -141,7 +141,7 @@ def _tokens(path: str) -> list[int | str]:
     place = 0
     while place < len(path):
         token = _TOKEN.match(path, place)
-        if token is None or token[1] == "0":
+        if token is None or (token[1] and not int(token[1])):  # positions count from 1, and `[00]` is 0, too
             raise Rejected(
                 Code.ILLEGAL_PARAMS, f"Field '{path}' UPDATE error: invalid JSON in position {place + 1}"
             )

@@ -141,3 +141,10 @@ def test_a_path_with_a_long_number_leads_nowhere() -> None:
     """If it failed, the node would end by a request of a client."""
     with pytest.raises(Rejected, match="invalid JSON in position 1"):
         evaluated(space(("a", [1])), ["update", "s", "a", [["=", f"[{'1' * 5000}]", 2]]])
+
+
+@pytest.mark.parametrize("path", ["[00]", "[2][00]"])
+def test_a_position_of_several_zeros_is_none(path: str) -> None:
+    """If it failed, the last field, or element, would be changed: positions count from 1, and −1 is the last one."""
+    with pytest.raises(Rejected, match="invalid JSON in position"):
+        evaluated(space(("a", [1])), ["update", "s", "a", [["=", path, 2]]])
