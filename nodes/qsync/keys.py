@@ -17,7 +17,6 @@ from typing import Any
 from nodes.iproto.codes import Code
 
 Tuple = tuple[object, ...]
-Scalar = None | bool | int | float | str | bytes
 
 
 class Rejected(Exception):

@@ -46,7 +46,6 @@ class Clients:
         self._status = status
         self._waiting: dict[tuple[str, str], list[tuple[int, int]]] = {}
         """("cut" or "snapshot", id) → link and number of the clients that have asked."""
-        self._gone: set[int] = set()
 
     def received(self, link: int, message: object) -> None:
         match message:
