@@ -72,7 +72,7 @@ class AppendFile:
 
     def cut_back(self) -> None:
         """Drop the bytes appended since `accept`. If that fails, the next append tries again first."""
-        self._torn = True
+        self._torn = True  # until the cut is on disk: if anything below fails, the next append cuts first
         self._medium.cut(self._file, self._good_length)
         self._length = self._good_length
         self._medium.sync(self._file)
@@ -144,7 +144,7 @@ class Files:
             left = memoryview(data)
             while left:
                 left = left[self._medium.write(file, left) :]
-            self._medium.sync(file)
+            self._medium.sync(file)  # before the rename: a name must not appear before its data
         finally:
             self._medium.close(file)
         self._forget(name)
@@ -158,7 +158,7 @@ class Files:
         needs the rows that its nodes have dropped. If the link cannot be made, the audit begins at a later row.
         """
         is_whole = name not in self._unsynced and not (name in self._open and self._open[name].is_torn)
-        self._forget(name)
+        self._forget(name)  # behind `is_whole`, which asks the open file
         if is_whole and not name.endswith(UNFINISHED):
             with suppress(OSError):
                 self._medium.keep_aside(self._folder, name)

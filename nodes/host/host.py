@@ -103,7 +103,7 @@ class Host:
     async def stop(self) -> None:
         """Let the node send its last messages, wait for the disk, close everything."""
         self._deliver_from_outside(Stopping())
-        self._is_stopping = True
+        self._is_stopping = True  # behind it: from now on only the disk reports to the node
         self._timers.cancel_all()
         self._settle()
         while self._disk_is_busy or len(self._outbox):
@@ -163,7 +163,7 @@ class Host:
                 case Send() | Persist() | Connect() | Remove():
                     queued.append(effect)
                 case Disconnect():
-                    self.links.mute(effect.link)
+                    self.links.mute(effect.link)  # at once, though the close waits for its turn in the queue
                     queued.append(effect)
                 case SetTimer():
                     self._timers.set(effect.name, effect.after_ns)
@@ -231,6 +231,7 @@ class Host:
         for token in outcome.tokens:
             self._deliver(Persisted(token))
         if outcome.error is not None:
+            # Behind `Persisted` of the records before it: the node takes back all that is still in flight.
             failed = self._outbox.failed()
             self._log.line("error", "write failed", {"error": outcome.error, "records": len(failed)})
             self._deliver(PersistFailed(failed, outcome.error))

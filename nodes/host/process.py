@@ -74,6 +74,7 @@ async def _live(options: Options, system: System) -> None:
     host = Host(
         hosted.node, hosted.codec, options.peers, options.data, options.durability, log, clock, medium, trace
     )
+    # The port first, and nobody is served before the node has its files: a taken port must leave them untouched.
     server = await _listening(host, options.listen)
     _start(host, hosted, files, options, log)
     await server.start_serving()
@@ -116,7 +117,7 @@ def _hosted(options: Options, system: System) -> Hosted:
 def _files(options: Options) -> Mapping[str, bytes]:
     try:
         Path(options.data).mkdir(parents=True, exist_ok=True)
-        folder.lock(options.data)
+        folder.lock(options.data)  # before the read: an older process could still be writing
         return folder.contents(options.data, except_for=(options.log, options.config))
     except BlockingIOError as error:
         raise NotStarted(f"the data folder {options.data} is in use by another process") from error

@@ -110,7 +110,7 @@ class Atomic:
         self._stock.wal.append(["atomic", write.xid, write.row], on_disk)
 
     def _end(self, near: str, xid: str, how: str, result: object) -> None:
-        self._stock.moving.pop(xid, None)
+        self._stock.moving.pop(xid, None)  # before `_settled`, which may send a copy of the partition
         self._send(near, "atomic-done", [xid, how, result])
         self._stock.locks.release(xid)
         self._settled()

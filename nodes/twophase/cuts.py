@@ -168,6 +168,7 @@ class Cuts:
     def ended(self, cut: Named, *, failed: bool) -> None:
         """The cut has ended at all nodes, perhaps with a failure."""
         self._withdraw(self._report(cut))
+        # In the step that ends the marker: VOID is on disk before any message leaves without one.
         self._take_back(cut, failed=failed)
         self._known = max(self._known, cut.number)
         if self._newest is None or self._newest.number < cut.number:
@@ -194,6 +195,7 @@ class Cuts:
             self._here.phase = Phase.FAILED
         self._known = max(self._known, cut.number)
         here = self._here = LocalCut(cut)
+        # Decided, and not ended: they left the active ones before there was a recorder.
         for local in self._actives():
             if local.commits is not None:
                 self._record(here, local)
@@ -286,6 +288,7 @@ class Cuts:
         self._site.sometimes.note(EXCLUDED, len(here.excluded))
         included, excluded = self._site.decisions.sets_of_finish(sorted(here.included), sorted(here.excluded))
         record = ["finish", here.cut.id, list(included), list(excluded)]
+        # Before it is on disk: the cut may fail elsewhere meanwhile, and VOID must follow.
         self._finished[here.cut.id] = here.cut.number
         self._wal.append(record, lambda: self._done(here))
         self._site.out.append(Mark("finish", {"cut": here.cut.id}))

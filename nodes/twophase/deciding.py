@@ -133,7 +133,7 @@ class Deciding:
         site, xid = self._site, transaction.xid
         site.cancel(f"near {xid}")
         transaction.change(State.COMMITTING)
-        transaction.sign = self._cuts.sign()
+        transaction.sign = self._cuts.sign()  # once, here: the cut may begin before the finishes leave
         self._decide(transaction, True)
         if transaction.was_prepared:
             site.sometimes.note(NEAR_IS_CLIENT, not site.is_server)
@@ -183,7 +183,7 @@ class Deciding:
     def take_finished(self, peer: str, xid: str) -> None:
         transaction = self.open.get(xid)
         if transaction is not None and transaction.unfinished.pop(peer, None) is not None:
-            transaction.rolled_back.add(peer)
+            transaction.rolled_back.add(peer)  # read only if the transaction rolls back
             self._end_if_finished(transaction)
 
     def _end_if_finished(self, transaction: Transaction) -> None:

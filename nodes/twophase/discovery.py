@@ -201,6 +201,7 @@ class Discovery:
 
     def _stand(self) -> None:
         self._hear()
+        # On disk before the question leaves: a restarted candidate must not vote for another one in this term.
         self.log.promise(self.log.term + 1, self._site.name)
         self._ask_for_votes("candidate", "vote?", self.log.term)
 
@@ -226,6 +227,7 @@ class Discovery:
         self._lives = {self._site.name: (self._site.life, "server")}
         self._swept_by.clear()
         self._reports.clear()  # their members report again, to the new coordinator
+        # An entry of the own term: only with one do those of earlier terms count as committed (section 3.6.2).
         self._append(["noop"])
         return self.beat()
 
@@ -285,7 +287,7 @@ class Discovery:
         is_complete = self._is_complete(last_index, last_term)
         granted = term == log.term and log.vote in (None, peer) and is_complete
         if granted:
-            log.promise(term, peer)
+            log.promise(term, peer)  # on disk before the vote leaves
             self._hear()
         self._tell(peer, ["vote", 0, log.term, granted])
 
@@ -359,6 +361,7 @@ class Discovery:
         log.take(before + 1, entries, lambda: None)
         match = before + len(entries)
         self._appended(peer, True, match)
+        # No further than the entries of this message: what stands behind them in the own log may be of an old term.
         self._commit(min(committed, match))
         return None
 
@@ -383,7 +386,7 @@ class Discovery:
         """Commit the entries that a majority has on disk, if the newest is of the own term (section 3.6.2)."""
         if self.role != "coordinator":
             return
-        self._matched[self._site.name] = self.log.durable
+        self._matched[self._site.name] = self.log.durable  # not the last index: a majority of disks counts
         index = sorted(self._matched.values(), reverse=True)[self.majority - 1]
         if index > self.committed and self.log.term_at(index) == self.log.term:
             self._commit(index)

@@ -105,10 +105,11 @@ class DiscoveryLog:
 
     def _write(self, index: int, term: int, entry: Entry, then: Then) -> None:
         del self.entries[index - self.base - 1 :]
-        self.durable = min(self.durable, index - 1)
+        self.durable = min(self.durable, index - 1)  # what was there is discarded, on disk or not
         self.entries.append((term, entry))
 
         def on_disk() -> None:
+            # A different entry may have taken its place while it was on its way to the disk.
             if index <= self.base or (index <= self.last_index and self.at(index) == (term, entry)):
                 self.durable = max(self.durable, index)
                 then()

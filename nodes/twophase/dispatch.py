@@ -123,6 +123,7 @@ class Dispatch:
         if is_newer or (word in SERVED and not self._takeover.is_over):
             self._held.append((peer, life, word, payload))
             return
+        # A rollback overtakes the prepare that it ends: nothing would end what is prepared behind it.
         if word in FINISHES and not payload[1]:
             self._held = [held for held in self._held if held[3][0] != payload[0] or held[2] not in PREPARES]
         takes = self._takes.get(word)

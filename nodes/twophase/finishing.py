@@ -58,6 +58,7 @@ class Finishing:
         if is_recovered:
             site.sometimes.note(RECOVERED_COMMIT if commits else RECOVERED_ROLLBACK)
         local.change(State.COMMITTING if commits else State.MARKED_ROLLBACK)
+        # Together with the state: a cut collects what is PREPARING or PREPARED, and this one is neither from now on.
         self._cuts.leaves_active(local)
         if commits:
             site.soon(f"commit {local.xid}", lambda: self._write(local, written))

@@ -241,6 +241,7 @@ class Links:
         if seq > taken + 1:
             self._site.out.append(Again(event))  # the one before waits for its cut
             return
+        # Before it counts as taken: the message comes again when this node has changed its colour.
         if comes_first and self._meet_marker(marker):
             self._site.sometimes.note(MARKER_HELD)
             self._site.out.append(Again(event))

@@ -113,6 +113,7 @@ class TwoPhase:
         site = self.site
         site.now, site.out = now, []
         self._handle(event)
+        # Messages to itself come behind the event, like those of other nodes: no role is called in the middle of one.
         while self._inbox:
             word, payload = self._inbox.pop(0)
             self.dispatch.take(site.name, site.life, word, payload)
@@ -215,8 +216,9 @@ class TwoPhase:
 
     def _deliver(self, index: int, entry: Entry) -> None:
         agreed, site = self.agreed, self.site
-        running, barrier = agreed.running, agreed.barrier
+        running, barrier = agreed.running, agreed.barrier  # before `apply`, which may end them
         change = agreed.apply(index, entry)
+        # Before anything else: a life that has left may commit or answer nothing more.
         if (site.name, site.life) in change.left:
             raise StartAgain(f"life {site.life} of {site.name} has left the cluster")
         if change.joined == (site.name, site.life):
@@ -241,7 +243,7 @@ class TwoPhase:
         if entry[0] in TOPOLOGY_WORDS:
             self.rebalance.changed(entry)
             self.takeover.changed()
-            self.dispatch.release()
+            self.dispatch.release()  # behind the takeover, which may hold locks and prepares back
             if self._is_member:
                 self.recovery.pursue()
                 self.rebalance.pursue()

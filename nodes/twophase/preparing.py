@@ -106,6 +106,7 @@ class Preparing:
         stock = self._stock
         local = stock.locals.setdefault(xid, Local(xid, near, life, version))
         why = self._refusal(near, life, version, xid) or self._obstacle(xid, reads, [*writes, *guards])
+        # A refused prepare may keep locks, and `local` with it: the near node's rollback releases them.
         if why:
             return self._send(near, "prepared", [xid, False, why, None])
         local.is_primary = True
@@ -198,11 +199,13 @@ class Preparing:
         local.one_phase, local.participants = one_phase, participants
         local.primaries.append((primary, life))
         self._note_writes(local, writes)
+        # In one phase the backup commits before the primary: its record decides, and its sign counts.
         if one_phase:
             sign = self._first_sign()
             local.answers.append((primary, life, "backup-prepared", [xid, True, "", sign]))
             return self._finishing.finish(local, True, sign)
         self._write_prepared(local, writes, lambda: self._answer_if_prepared(local))
+        # At once: the answer stands behind the record in the queue of effects, and leaves when that is on disk.
         return self._send(primary, "backup-prepared", [xid, True, "", None])
 
     def take_backup_prepared(self, backup: str, xid: str, ok: bool, why: str, sign: object) -> None:

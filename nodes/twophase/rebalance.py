@@ -88,6 +88,7 @@ class Rebalance:
         entry = ["rebalanced", site.name, site.life, source, life, version, [p for p, _ in copies]]
 
         def on_disk() -> None:
+            # Only now: this node counts as in sync with the copy, so it must not lose it.
             stock.install(copies, committed)
             self._recovery.rebalanced(committed)
             if self._is_asked(source, life, version):

@@ -112,6 +112,7 @@ class Recovery:
         states = {node: answer for (node, _), answer in doubt.answers.items()}
         owners = {p: agreed.in_sync[p] for p in doubt.local.partitions}
         of_owners = [states[node][0] for in_sync in owners.values() for node in in_sync]
+        # First: a commit may have been answered, whatever the other owners have.
         if COMMITTED in of_owners:
             return True
         if ROLLED_BACK in of_owners:

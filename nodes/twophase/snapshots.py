@@ -50,6 +50,7 @@ class Snapshots:
             for row in stock.data.rows(partition)
             if row[0] not in site.configuration.atomic_spaces
         ]
+        # The file before the record that names it.
         site.persist(file, framed([snapshot, rows]), "base file", is_whole=True)
         done = ["snapshot-done", snapshot, site.name]
         stock.wal.append(["base", snapshot, file], lambda: self._propose(done))

@@ -118,6 +118,7 @@ class Stock:
         """Replay a log; returns the transactions that are in doubt."""
         for record in records:
             match record:
+                # There may be several: as the primary of some partitions, and as the backup of others.
                 case ["prepared", xid, near, life, version, one_phase, participants, writes]:
                     local = self.locals.setdefault(
                         xid, Local(xid, near, life, version, one_phase, participants)

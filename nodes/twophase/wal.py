@@ -101,6 +101,7 @@ class Wal:
             self._size = 0
         self._size += len(data)
         self._site.persist(SEGMENT.format(self._segment), data, record[0], then)
+        # The index behind the log: it may lack entries, but never names a record that is not there.
         entry = entry_of(record, self._segment)
         if entry is not None:
             self._index.append(entry)
