@@ -58,5 +58,6 @@ class Admission:
 
     def proceed(self, now: Instant) -> None:
         """Admit as many transactions as there is room for."""
+        # Room is looked at anew for each: the one before may have filled the queue.
         while self._waiting and not self._has_no_room:
             self._waiting.popleft()(now)

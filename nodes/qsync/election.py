@@ -187,6 +187,7 @@ class Election:
     def _consider(self, candidate: int, its_vclock: Mapping[int, int], own_vclock: Mapping[int, int]) -> None:
         may_vote = self.mode != "off" and self.vote == 0 and self.leader_id == 0
         ours = {origin: lsn for origin, lsn in own_vclock.items() if origin != 0}
+        # Not the number of rows but each origin counts: what a quorum acknowledged may be of any of them.
         if may_vote and covers(its_vclock, ours):
             self.vote = candidate
             self.votes[self.me] = candidate
@@ -306,7 +307,7 @@ class Election:
             self._begin(now_ns)
 
     def _begin(self, now_ns: int) -> None:
-        self._enter(self.term + 1, now_ns)
+        self._enter(self.term + 1, now_ns)  # first: it clears the votes and the own vote
         self.vote = self.votes[self.me] = self.me
         self.state, self.must_tell = CANDIDATE, True
         self._wait(now_ns, "election")

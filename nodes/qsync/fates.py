@@ -25,6 +25,7 @@ class Fates:
 
     def prepare(self, transaction: Transaction) -> None:
         """Put its changes on top of the prepared view."""
+        # In the order of the queue: `has_settled` and `looked_at` compare these numbers.
         self._submitted += 1
         transaction.number = self._submitted
         prepare(transaction)

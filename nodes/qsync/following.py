@@ -85,6 +85,7 @@ class Following:
     def _subscribe(self, applier: Applier) -> None:
         applier.state = "subscribing"
         configuration, me = self._configuration, self._configuration.me
+        # Not `promised`: rows in flight may be lost, and rows that come twice are dropped.
         vclock = public(self._journal.vclock)
         version = version_number(configuration.version)
         uuids = configuration.cluster_uuid, me.uuid

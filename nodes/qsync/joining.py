@@ -146,6 +146,7 @@ class Hosting:
     def _free_id(self) -> int:
         """The least id that no member has, and no row. Above `REPLICAS_MAX` if all are taken."""
         space = self._schema.by_id[CLUSTER]
+        # Not the id of a removed member with rows in the log: the new one's would go on behind them.
         taken = {fields[0] for fields in space.scan(dirty=True)} | set(self._journal.promised)
         return next(number for number in count(1) if number not in taken)
 

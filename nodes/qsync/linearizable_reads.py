@@ -54,6 +54,7 @@ class LinearizableReads:
     def ask_anew(self) -> None:
         """The members have changed: ask again, because the nodes asked before may not be enough."""
         for read in self._waiting:
+            # A new number for each: answers to the question before are still on their way.
             self.number += 1
             read.number, read.limbo_number = self.number, None
             read.heard.clear()
@@ -76,6 +77,7 @@ class LinearizableReads:
             if read.limbo_number is None:
                 if len(read.heard) < self.others_needed or not covers(vclock, read.target):
                     continue
+                # Noted once: what is queued later was not acknowledged before the read began, and need not be awaited.
                 read.limbo_number = last_in_limbo
                 if not has_settled(last_in_limbo):
                     self.sometimes.note(rare.READ_WAITED)

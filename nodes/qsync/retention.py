@@ -52,6 +52,7 @@ class Retention:
         """Take a snapshot, or wait for the one that is being taken."""
         if reply is not None:
             self._replies.append(reply)
+        # One at a time: a caller that comes meanwhile is answered by the snapshot that is under way.
         if self._capture is None and self._writing is None:
             self._wall_ns = now.wall_ns
             self._capture = self._captures.begin(self._write, begins_file=True)

@@ -55,6 +55,7 @@ class Followers:
         if theirs > ours:
             fields = {"replica": number, "its_lsn": theirs, "our_lsn": ours}
             self._out.append(Log("error", "a replica has rows of ours that we have lost", fields))
+        # One relay a replica: the link before may be dead without this node's knowing.
         for old in [old for old, relay in self._relays.items() if number and relay.replica_id == number]:
             self._drop(old, "subscribed again")
         self._relays[link] = Relay(link, number, dict(request.vclock), now)

@@ -198,6 +198,7 @@ def commit(transaction: Transaction) -> None:
         space, key = change.space, change.key
         value = space.take_version(0, key, transaction)
         space.put(key, value)
+        # Behind `put`: it reads the confirmed data, of which the new version is a part now.
         if space.on_commit is not None:
             space.on_commit()
 

@@ -128,10 +128,12 @@ class StoredLog:
                 )
             self.vclock[row.replica_id] = row.lsn
             self.rows.append(row)
+        # The last file with a header: those behind it were just created, and hold nothing.
         is_last = name == newest[0]
         self.server_version = log.meta.server_version
         if log.damage is not None and not log.can_be_torn:
             raise StartRefused(f"{name}: {log.damage}, which no crash leaves")
+        # A crash tears the end of the newest file alone: damage with good rows behind it hides rows that were answered.
         if log.damage is not None and (not is_last or xlog.goes_on(data, log.good_bytes)):
             raise StartRefused(f"{name}: {log.damage}, but more rows follow")
         good_bytes = log.good_bytes
