@@ -290,7 +290,6 @@ class Commits:
                 self.fates.commit(waiting)
             case Entry():
                 self._written(waiting, write.lsn, now)
-        # Before the CONFIRM, which the answer would otherwise wait for.
         if reply is not None:
             self.out.append(Send(*reply))
         self.confirm_what_a_quorum_has(now)

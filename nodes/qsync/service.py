@@ -252,6 +252,7 @@ class Service:
         key = tuple(first) if isinstance(first, list | tuple) else (first,)
         match method, len(arguments):
             case "alter" | "drop" | "truncate", _:
+                self._access.check(link, "write", "space", space_name)
                 self._run(caller, ddl.statements(self._schema, space, method, arguments), now)
             case "insert", 1:
                 self._write(link, Insert(sync, number, key), now)
@@ -282,6 +283,7 @@ class Service:
         self._answer(caller.link, caller.answer(self._info(now)))
 
     def _create_space(self, caller: Caller, arguments: Tuple, now: Instant) -> None:
+        self._access.check(caller.link, "write", "space", "_space")
         self._run(caller, ddl.creation(self._schema, arguments), now)
 
     def _run(self, caller: Caller, statements: Sequence[object], now: Instant) -> None:
@@ -338,6 +340,7 @@ class Service:
         return options.wait or self._commits.configuration.commit_wait
 
     def _dump(self, caller: Caller, arguments: Tuple, now: Instant) -> None:
+        self._access.check(caller.link, "read", "universe", "")
         spaces = {
             space.definition.name: list(space.scan(dirty=False))
             for space in self._schema.user_spaces()
