@@ -14,12 +14,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any
 
 import numpy
 
-from checkers.transactional.columns import Int8s
 from checkers.transactional.graph import PROCESS, RW, RW_PREDICATE, WR, WW
+from checkers.transactional.graph_kernels import Automaton
 
 Step = Mapping[int, int]
 """One state of an automaton: the next state by kind of edge."""
@@ -27,22 +26,15 @@ Step = Mapping[int, int]
 _D = (WW, WR)
 
 
-@dataclass(frozen=True, slots=True)
-class Automaton:
-    """`table` int8[states, kinds]: the next state, or -1. `accepting` int8[states]: 1 where a cycle may end."""
-
-    table: Any
-    accepting: Int8s
-
-    @classmethod
-    def of(cls, states: Sequence[Step], accepting: Sequence[int]) -> Automaton:
-        table = numpy.full((len(states), 5), -1, numpy.int8)
-        for state, after in enumerate(states):
-            for kind, target in after.items():
-                table[state, kind] = target
-        marks = numpy.zeros(len(states), numpy.int8)
-        marks[list(accepting)] = 1
-        return cls(table, marks)
+def automaton_of(states: Sequence[Step], accepting: Sequence[int]) -> Automaton:
+    """The automaton with these states, of which the first is that in which a path begins."""
+    table = numpy.full((len(states), 5), -1, numpy.int8)
+    for state, after in enumerate(states):
+        for kind, target in after.items():
+            table[state, kind] = target
+    marks = numpy.zeros(len(states), numpy.int8)
+    marks[list(accepting)] = 1
+    return Automaton(table, marks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,11 +96,11 @@ def _closing(item: tuple[int, ...]) -> Iterator[CycleClass]:
         _to(1, *_D) | _to(2, *item),  # 3: after rw, and with the first edge that makes two in a row
     ]
     last = item[-1:]
-    yield CycleClass("G0", (WW,), Automaton.of([_to(0, WW)], (0,)), 2)
-    yield CycleClass("G1c", (WR,), Automaton.of([_to(0, *_D)], (0,)), 2)
-    yield CycleClass("G-single", last, Automaton.of([_to(0, *_D)], (0,)), 2)
-    yield CycleClass("G-nonadjacent", last, Automaton.of(apart, (3,)), 4)
-    yield CycleClass("G2-item", last, Automaton.of(together, (2, 3)), 2)
+    yield CycleClass("G0", (WW,), automaton_of([_to(0, WW)], (0,)), 2)
+    yield CycleClass("G1c", (WR,), automaton_of([_to(0, *_D)], (0,)), 2)
+    yield CycleClass("G-single", last, automaton_of([_to(0, *_D)], (0,)), 2)
+    yield CycleClass("G-nonadjacent", last, automaton_of(apart, (3,)), 4)
+    yield CycleClass("G2-item", last, automaton_of(together, (2, 3)), 2)
 
 
 def _path(item: tuple[int, ...], also: Sequence[int]) -> Iterator[CycleClass]:
@@ -122,12 +114,12 @@ def _path(item: tuple[int, ...], also: Sequence[int]) -> Iterator[CycleClass]:
     ]
     together = [_to(0, *d) | _to(1, *item), _to(0, *d) | _to(2, *item), _to(2, *d, *item)]
     dirty = [_to(0, WW, *also) | _to(1, WR), _to(1, *d)]
-    yield CycleClass("G0", (), Automaton.of([_to(0, WW, *also)], (0,)), 2)
-    yield CycleClass("G1c", (), Automaton.of(dirty, (1,)), 2)
-    yield CycleClass("G-single", (), Automaton.of([_to(0, *d) | _to(1, *item), _to(1, *d)], (1,)), 2)
-    yield CycleClass("G-nonadjacent", (), Automaton.of(apart, (3, 4)), 4)
-    yield CycleClass("G2-item", (), Automaton.of(together, (2,)), 3)
+    yield CycleClass("G0", (), automaton_of([_to(0, WW, *also)], (0,)), 2)
+    yield CycleClass("G1c", (), automaton_of(dirty, (1,)), 2)
+    yield CycleClass("G-single", (), automaton_of([_to(0, *d) | _to(1, *item), _to(1, *d)], (1,)), 2)
+    yield CycleClass("G-nonadjacent", (), automaton_of(apart, (3, 4)), 4)
+    yield CycleClass("G2-item", (), automaton_of(together, (2,)), 3)
 
 
-EVERYTHING = Automaton.of([_to(0, WW, WR, RW, RW_PREDICATE, PROCESS)], (0,))
+EVERYTHING = automaton_of([_to(0, WW, WR, RW, RW_PREDICATE, PROCESS)], (0,))
 """The automaton with a single state only chooses kinds of edges."""

@@ -13,6 +13,7 @@ import numpy
 from numpy.typing import NDArray
 
 from checkers.transactional.columns import OK, Columns, Int8s, Int32s, Int64s
+from checkers.transactional.graph_kernels import Edges
 
 WW, WR, RW, RW_PREDICATE, PROCESS = range(5)
 REALTIME = 5
@@ -47,6 +48,11 @@ class Graph:
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
+
+    @property
+    def edges(self) -> Edges:
+        """What kernels read."""
+        return Edges(self.offsets, self.source, self.target, self.kind)
 
     def edge(self, number: int) -> Edge:
         columns = (self.source, self.target, self.kind, self.cause, self.effect)

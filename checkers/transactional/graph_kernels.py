@@ -8,12 +8,12 @@ node * states + state.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy
 from numpy import int8, int32, int64
 
-from checkers.compiled import kernel
+from checkers.compiled import bare_kernel, kernel
 from checkers.transactional.columns import Int8s, Int32s, Int64s
 
 NONE = -1
@@ -183,27 +183,60 @@ def pairs_in_time(
     return earlier[:size], later[:size], True
 
 
-@kernel
-def walk_back(
-    here: int, parent: Int64s, by_edge: Int64s, begin: int, states: int, path: Int64s, mark: Int8s
-) -> int:
-    """Write the edges that led from `begin` to `here` into `path`; their number, or NONE if a node comes twice.
+class Edges(NamedTuple):
+    """The edges of a graph in rows (see above); `sources` int32[edges]: the nodes that they leave."""
 
-    `mark` is all zeros before and after.
+    offsets: Int64s
+    sources: Int32s
+    targets: Int32s
+    kinds: Int8s
+
+
+class Automaton(NamedTuple):
+    """`table` int8[states, kinds]: the next state, or -1. `accepting` int8[states]: 1 where a cycle may end."""
+
+    table: Any
+    accepting: Int8s
+
+
+class Room(NamedTuple):
+    """Work arrays of the searches for a shortest cycle, which outlive a call.
+
+    edges    int64[products+2]  the best cycle
+    path     int64[products+1]  the one that is looked at
+    seen     int32[products]    by which start a product was reached last; NONE before
+    mark     int8[nodes]        zeros before and after
+    parent   int64[products]    where a product was reached from, and
+    by_edge  int64[products]    by which edge
+    queue    int64[products+1]
     """
+
+    edges: Int64s
+    path: Int64s
+    seen: Int32s
+    mark: Int8s
+    parent: Int64s
+    by_edge: Int64s
+    queue: Int64s
+
+
+@bare_kernel
+def walk_back(here: int, begin: int, states: int, room: Room) -> int:
+    """Write the edges that led from `begin` to `here` into `room.path`; their number, or NONE if a node comes twice."""
+    path, mark = room.path, room.mark
     count, at, twice = 0, here, False
     while True:
         twice = twice or mark[at // states] == 1
         mark[at // states] = 1
         if at == begin:
             break
-        path[count] = by_edge[at]
+        path[count] = room.by_edge[at]
         count += 1
-        at = parent[at]
+        at = room.parent[at]
     at = here
     while at != NONE:
         mark[at // states] = 0
-        at = parent[at]
+        at = room.parent[at]
     for place in range(count // 2):
         other = path[count - 1 - place]
         path[count - 1 - place] = path[place]
@@ -211,42 +244,24 @@ def walk_back(
     return NONE if twice else count
 
 
-@kernel
+@bare_kernel
 def shortest_closing(
-    offsets: Int64s,
-    targets: Int32s,
-    kinds: Int8s,
-    sources: Int32s,
-    table: Any,
-    accepting: Int8s,
-    starts: Int64s,
-    position: int,
-    best: int,
-    least: int,
-    component: Int32s,
-    rank: Int32s,
-    steps: int,
-    edges: Int64s,
-    seen: Int32s,
-    mark: Int8s,
-    parent: Int64s,
-    by_edge: Int64s,
-    queue: Int64s,
-) -> tuple[int, int, int]:
+    graph: Edges, automaton: Automaton, starts: Int64s, position: int, best: int, least: int, component: Int32s,
+    rank: Int32s, steps: int, room: Room,
+) -> tuple[int, int, int]:  # fmt: skip
     """(position reached, length of the best cycle, steps left): one edge of `starts` and a path back by the automaton.
 
     Tries starts[position:] in turn, breadth first, for a cycle of fewer than `best` edges (2**30: any), which it leaves
-    in `edges`. Stops at a cycle of `least` edges, or after so many steps (then the position is where to go on).
+    in `room.edges`. Stops at a cycle of `least` edges, or after so many steps (then the position is where to go on).
     `component`: nodes in different ones share no cycle. `rank`: product components in reverse topological order.
-    The last five are room for the search, which outlives a call: seen int32[products] begins as NONE and
-    mark int8[nodes] as zeros.
     """
+    table, accepting = automaton
     states = table.shape[0]
-    path = numpy.empty(len(seen) + 1, int64)
+    edges, seen, parent, queue = room.edges, room.seen, room.parent, room.queue
     while position < len(starts) and steps > 0 and best > least:
         first = starts[position]
-        goal, origin = sources[first], targets[first]
-        lowest = 2**30
+        goal, origin = graph.sources[first], graph.targets[first]
+        lowest = 2**30  # what has a lower rank leads to no accepting state of the goal
         for state in range(states):
             if accepting[state] == 1 and rank[goal * states + state] != NONE:
                 lowest = min(lowest, rank[goal * states + state])
@@ -266,10 +281,10 @@ def shortest_closing(
             here = queue[head]
             head += 1
             node, state = here // states, here % states
-            for edge in range(offsets[node], offsets[node + 1]):
+            for edge in range(graph.offsets[node], graph.offsets[node + 1]):
                 steps -= 1
-                after = table[state, kinds[edge]]
-                there_node = targets[edge]
+                after = table[state, graph.kinds[edge]]
+                there_node = graph.targets[edge]
                 if after == NONE or component[there_node] != component[goal]:
                     continue
                 there = there_node * states + after
@@ -277,16 +292,16 @@ def shortest_closing(
                     continue
                 seen[there] = position
                 parent[there] = here
-                by_edge[there] = edge
+                room.by_edge[there] = edge
                 if there_node == goal:
                     if accepting[after] == 0:
                         continue  # it may not be passed through
-                    count = walk_back(there, parent, by_edge, begin, states, path, mark)
+                    count = walk_back(there, begin, states, room)
                     if count != NONE:
                         best = count + 1
                         edges[0] = first
                         for place in range(count):
-                            edges[place + 1] = path[place]
+                            edges[place + 1] = room.path[place]
                         done = True
                         break
                     continue
@@ -296,36 +311,20 @@ def shortest_closing(
     return position, best, steps
 
 
-@kernel
+@bare_kernel
 def shortest_back_in_time(
-    offsets: Int64s,
-    targets: Int32s,
-    kinds: Int8s,
-    table: Any,
-    accepting: Int8s,
-    starts: Int64s,
-    position: int,
-    best: int,
-    least: int,
-    invoke: Int64s,
-    ends: Int64s,
-    earliest: Int64s,
-    steps: int,
-    edges: Int64s,
-    seen: Int32s,
-    mark: Int8s,
-    parent: Int64s,
-    by_edge: Int64s,
-    queue: Int64s,
-) -> tuple[int, int, int]:
+    graph: Edges, automaton: Automaton, starts: Int64s, position: int, best: int, least: int, invoke: Int64s,
+    ends: Int64s, earliest: Int64s, steps: int, room: Room,
+) -> tuple[int, int, int]:  # fmt: skip
     """As `shortest_closing`, for cycles with one realtime edge: paths from a node of `starts` to one which had ended
-    before it began. `edges` holds the path's edges; the length counts the realtime edge too.
+    before it began. `room.edges` holds the path's edges; the length counts the realtime edge too.
 
     One realtime edge is enough. Intervals on a line never hold two pairs a-before-b, c-before-d without a-before-d or
     c-before-b, so that a cycle with two realtime edges has a shorter one with one of them, over a part of its edges.
     """
+    table, accepting = automaton
     states = table.shape[0]
-    path = numpy.empty(len(seen) + 1, int64)
+    seen, parent, queue = room.seen, room.parent, room.queue
     while position < len(starts) and steps > 0 and best > least:
         origin = starts[position]
         limit = invoke[origin]
@@ -345,24 +344,24 @@ def shortest_back_in_time(
             here = queue[head]
             head += 1
             node, state = here // states, here % states
-            for edge in range(offsets[node], offsets[node + 1]):
+            for edge in range(graph.offsets[node], graph.offsets[node + 1]):
                 steps -= 1
-                after = table[state, kinds[edge]]
+                after = table[state, graph.kinds[edge]]
                 if after == NONE:
                     continue
-                there_node = targets[edge]
+                there_node = graph.targets[edge]
                 there = there_node * states + after
                 if seen[there] == position or earliest[there] >= limit:
                     continue
                 seen[there] = position
                 parent[there] = here
-                by_edge[there] = edge
+                room.by_edge[there] = edge
                 if accepting[after] == 1 and ends[there_node] < limit:
-                    count = walk_back(there, parent, by_edge, begin, states, path, mark)
+                    count = walk_back(there, begin, states, room)
                     if count != NONE:
                         best = count + 1
                         for place in range(count):
-                            edges[place] = path[place]
+                            room.edges[place] = room.path[place]
                         done = True
                         break
                 queue[tail] = there

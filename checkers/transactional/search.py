@@ -19,7 +19,6 @@ from checkers.transactional.anomalies import CYCLES, ORDERS
 from checkers.transactional.classes import (
     BY_PREDICATE,
     EVERYTHING,
-    Automaton,
     CycleClass,
     classes_in_time,
     plain_classes,
@@ -36,6 +35,7 @@ from checkers.transactional.graph import (
     in_order,
     with_steps,
 )
+from checkers.transactional.graph_kernels import Automaton, Room
 
 ANY = 2**30
 STEPS = 5_000_000
@@ -198,14 +198,12 @@ class Search:
         # The start with the ends nearest in time is likely on a short cycle: what is found first prunes the rest.
         near = numpy.abs(graph.source[starts].astype(numpy.int64) - graph.target[starts])
         starts = starts[numpy.argsort(near, kind="stable")]
-        room = _Room(len(graph), len(automaton.accepting))
+        room = _room(len(graph), len(automaton.accepting))
         position, best = 0, ANY
         while position < len(starts) and best > least:
             steps = self.limit.slice()
             position, best, left = self.kernels.shortest_closing(
-                *(graph.offsets, graph.target, graph.kind, graph.source),
-                *(automaton.table, automaton.accepting, starts, position, best, least),
-                *(component, rank, steps, *room.arrays),
+                *(graph.edges, automaton, starts, position, best, least, component, rank, steps, room)
             )
             self.limit.edges -= steps - left
         numbers = room.edges[:best].tolist() if best < ANY else None
@@ -240,14 +238,13 @@ class Search:
         `edges_max`: at the first start after so many edges it ends with what it has found, and at no cost.
         """
         graph, time, automaton = self.graph, self.time, wanted.automaton
-        room = _Room(len(graph), len(automaton.accepting))
+        room = _room(len(graph), len(automaton.accepting))
         position, best = 0, ANY
         while position < len(starts) and best > wanted.least:
             steps = edges_max or self.limit.slice()
             position, best, left = self.kernels.shortest_back_in_time(
-                *(graph.offsets, graph.target, graph.kind, automaton.table, automaton.accepting),
-                *(starts, position, best, wanted.least),
-                *(time.invoke, time.ends, earliest, steps, *room.arrays),
+                *(graph.edges, automaton, starts, position, best, wanted.least),
+                *(time.invoke, time.ends, earliest, steps, room),
             )
             if edges_max:
                 break
@@ -275,20 +272,17 @@ def searched(kernels: Any, graph: Graph, time: Time, limit: Limit) -> Search:
     return search
 
 
-class _Room:
-    """The work arrays of the search kernels."""
-
-    def __init__(self, nodes: int, states: int) -> None:
-        total = nodes * states
-        self.edges = numpy.zeros(total + 2, numpy.int64)
-        self.arrays = (
-            self.edges,
-            numpy.full(total, -1, numpy.int32),
-            numpy.zeros(nodes, numpy.int8),
-            numpy.zeros(total, numpy.int64),
-            numpy.zeros(total, numpy.int64),
-            numpy.zeros(total + 1, numpy.int64),
-        )
+def _room(nodes: int, states: int) -> Room:
+    total = nodes * states
+    return Room(
+        edges=numpy.zeros(total + 2, numpy.int64),
+        path=numpy.zeros(total + 1, numpy.int64),
+        seen=numpy.full(total, -1, numpy.int32),
+        mark=numpy.zeros(nodes, numpy.int8),
+        parent=numpy.zeros(total, numpy.int64),
+        by_edge=numpy.zeros(total, numpy.int64),
+        queue=numpy.zeros(total + 1, numpy.int64),
+    )
 
 
 def _merged(edges: Sequence[Edge]) -> list[Edge]:
