@@ -91,7 +91,7 @@ def packed_insert(pair: tuple[int, tuple[object, ...]], place: int, timestamp: f
     A node takes many snapshots, and most tuples are of system spaces and never change: their bodies are cached.
     """
     space, fields = pair
-    known = _BODIES.get(id(fields))
+    known = _BODIES.get(id(fields))  # it keeps the tuple alive: no other one can have this id meanwhile
     if known is None or known[0] is not fields or known[1] != space:
         if len(_BODIES) >= _BODIES_MAX:
             _BODIES.clear()

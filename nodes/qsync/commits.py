@@ -316,7 +316,6 @@ class Commits:
                 self.fates.discard(transaction, code)
             if reply is not None:
                 self.fates.refuse([reply], code)
-        self.promotions.confirm_failed()
         self.limbo.confirming_lsn = self.limbo.confirmed_lsn
         self.limbo.is_in_rollback = False
         self.out.append(Log("error", "journal write failed", {"error": error, "writes": len(lost)}))

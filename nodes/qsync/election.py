@@ -6,6 +6,7 @@
 | follower | candidate | an operator asked for it (`campaign`: modes candidate and manual) |
 | candidate | leader | a quorum voted for it in its term |
 | candidate | candidate, in the next term | the election timeout passed, or the vote is split |
+| candidate | follower | the same, in mode manual, or while a peer sees the leader or no quorum is connected |
 | leader | follower | it sees a higher term, or is fenced: no quorum of followers for the death timeout |
 | any | follower | a higher term is seen |
 

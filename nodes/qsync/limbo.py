@@ -8,7 +8,7 @@ writes CONFIRM{lsn}, which commits every entry up to it, and the asynchronous on
 that a client waits for is too old, the owner writes ROLLBACK{lsn}, which discards it and everything behind it, newest
 first.
 
-This file is the bookkeeping alone: no journal, no clients, no time. `nodes.qsync.replica` acts on it.
+This file is the bookkeeping alone: no journal, no clients, no time. `nodes.qsync.commits` acts on it.
 
 Sources: `txn_limbo.c` of Tarantool, and its description "Qsync internals".
 """

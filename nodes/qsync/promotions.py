@@ -60,6 +60,7 @@ class Promotions:
         self._sometimes = sometimes
         self._out = out
         self._is_confirming = False
+        """The CONFIRM of the newest own PROMOTE is written, or on its way to the disk."""
 
     @property
     def own(self) -> Promotion | None:
@@ -102,6 +103,7 @@ class Promotions:
             Key.LSN.value: lsn,
             Key.TERM.value: self._election.term,
         }
+        # The one place that ends it: a leader whose CONFIRM is lost resigns, and has to write a new PROMOTE first.
         self._is_confirming = False
         waits = self._options.has_elections and not self.at_once
         draft = Draft((Type.DEMOTE if is_demote else Type.PROMOTE).value, body)
@@ -122,10 +124,6 @@ class Promotions:
             self._is_confirming = True
             body = {Key.REPLICA_ID.value: self._me, Key.LSN.value: promotion.row_lsn}
             self._records.control(Type.CONFIRM, body, now)
-
-    def confirm_failed(self) -> None:
-        """The writes on their way to the disk failed."""
-        self._is_confirming = False
 
     def written(self, row: Row) -> None:
         """A PROMOTE or DEMOTE is on disk."""
@@ -150,8 +148,6 @@ class Promotions:
         del self.pending[: self.pending.index(promotion) + 1]
         for link in chain:  # by ascending term: each takes the queue from the one before it
             self._change_owner(link)
-        if promotion.origin == self._me:
-            self._is_confirming = False
 
     def _change_owner(self, promotion: Promotion) -> None:
         owner = promotion.new_owner
