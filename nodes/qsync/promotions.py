@@ -92,6 +92,7 @@ class Promotions:
         Its flags say when it takes effect (`nodes.qsync.unmarked`). Without elections that is when it is written:
         `Control` has made sure that a quorum has these entries, and the term has no votes.
         """
+        # Those of an earlier leadership are of an older term (decision 9).
         if self._options.has_elections:
             self._limbo.acknowledged.clear()
         if self.pending:

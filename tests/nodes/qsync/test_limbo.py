@@ -71,3 +71,15 @@ def test_an_entry_that_is_still_being_written_is_not_confirmed() -> None:
         limbo.append(behind)
         assert limbo.confirm(5) == [written]
         assert list(limbo.entries) == [behind]
+
+
+def test_a_new_owner_has_rolled_back_nothing() -> None:
+    """Broken, its CONFIRM of an lsn that the former owner rolled back would count as a split-brain."""
+    limbo = Limbo()
+    limbo.owner_id = 1
+    for lsn in (1, 2):
+        limbo.append(Entry(Transaction(()), wait_ack=True, lsn=lsn))
+    limbo.roll_back(2)
+    assert limbo.rolled_back == {2}
+    limbo.promote(2, 2, 0, 2)
+    assert not limbo.rolled_back
