@@ -6,11 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from nodes.iproto.messages import Answer, Refusal
+from nodes.iproto.messages import Answer, JoinMeta, JoinSnapshot, RaftState, Refusal, Rows, Stage
+from nodes.kernel.events import Received
+from nodes.qsync.bootstrap import first_tuples, insert_row
 from nodes.qsync.configuration import CLEANUP_DELAY_NS, Configuration, Identity
 from nodes.qsync.joining import REPLICAS_MAX
 from nodes.world.network import MILLISECOND
-from tests.nodes.qsync.conversation import UUID, configuration
+from tests.nodes.qsync.conversation import UUID, Conversation, configuration
 from tests.nodes.qsync.virtual_cluster import NAMES, Asked, VirtualCluster, memory
 
 JOINER = "n4"
@@ -287,3 +289,43 @@ def test_a_cluster_with_all_ids_takes_no_more_members() -> None:
     assert not cluster.crashes
     assert not cluster.node(JOINER).has_data
     assert any("refused with 73" in applier.last_error for applier in cluster.node(JOINER).appliers.values())
+
+
+def joins_anew() -> Conversation:
+    """A voter of term 3 that has asked n1 to join it anew, while it follows n3; all of the answer has come."""
+    conversation = Conversation()
+    for line in (
+        *("node n2 elections=voter", "n1 answers", "n1 is candidate in term 3 with {}", "written all"),
+        *("n1 is lost", "n3 answers", "beat", "n1 takes the call", "n1 refuses with 219", "beat"),
+        *("n1 takes the call", "n1 is writable at {1: 9}"),
+    ):
+        lines = conversation.happen(line)
+    assert lines == ["send n1: join"]
+    link = conversation.followed["n1"]
+    rows = Rows(tuple(insert_row(pair, 0) for pair in first_tuples(conversation.conf)))
+    state = RaftState(0, 2, 0, 1, 0, False)
+    answer = (Stage(0, {1: 9}), JoinMeta(0), state, JoinSnapshot(0), rows, *[Stage(0, {1: 9})] * 2)
+    conversation.lines = []
+    for message in answer:
+        conversation.step(Received(link, message))
+    return conversation
+
+
+def test_joined_data_replace_the_old_files_when_all_of_them_are_on_disk() -> None:
+    """If it failed, a crash could leave the old files gone and the new ones in part, or a row of a peer be lost."""
+    conversation = joins_anew()
+    kinds = [line.split()[0] for line in conversation.lines]
+    assert kinds.index("persist") > max(place for place, kind in enumerate(kinds) if kind == "hang")
+    assert [record.record for record in conversation.unwritten] == ["snapshot", "header"]
+    assert conversation.unwritten[0].token > 3, "the tokens of the old log are used again"
+    assert not any(line.startswith("remove") for line in conversation.happen("written"))
+    assert any(line.startswith("remove") for line in conversation.happen("written"))
+
+
+def test_a_vote_holds_when_its_node_joins_anew() -> None:
+    """If it failed, the node would vote twice in one term: its vote stood in the files that the join replaces."""
+    conversation = joins_anew()
+    conversation.happen("written all")
+    conversation.happen("n3 answers")
+    assert conversation.happen("n3 is candidate in term 3 with {1: 9}") == []
+    assert conversation.node.election.vote == 1
