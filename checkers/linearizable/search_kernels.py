@@ -63,6 +63,7 @@ SEEN = 2
 ENTRY_EVENT, ENTRY_NODES, ENTRY_OPEN, ENTRY_TAKEN, ENTRY = 0, 1, 2, 3, 4
 AHEAD = 32  # events that a choice looks ahead
 ALTERNATIVES_MAX = 2_000  # looked at in one place before the walk is given up
+ALTERNATIVE_STEPS = 20_000_000  # to list those of one event, some 0.1 s: no time limit is looked at meanwhile
 
 
 class Search(NamedTuple):
@@ -137,6 +138,7 @@ def asked(search: Any, op: int, state: int) -> Number:
     result = step(search, op, state)
     if result != UNKNOWN:
         return result
+    # ILLEGAL stands in for the step: whoever asks looks at N_MISSES before anything follows from it.
     misses, action = search.misses, search.ops[op, ACTION]
     count = search.regs[N_MISSES]
     for miss in range(count):
@@ -159,6 +161,8 @@ def keep(search: Any, rows: Array, count: int, heads: Array) -> Number:
     words = masks.shape[1]
     epoch = search.regs[EPOCH]
     state = rows[count, STATE]
+    # A dominated row is in the same bucket: a live update is owed until it is used, so both used the same ones.
+    # The hash itself costs time and not truth: rows are compared in full below.
     hashed = state * 0x9E3779B1
     for word in range(words):
         hashed = (hashed ^ (rows[count, MASKS + words + word] & masks[UPDATES, word])) * 0x2545F491
@@ -172,6 +176,7 @@ def keep(search: Any, rows: Array, count: int, heads: Array) -> Number:
     while other >= 0:
         search.regs[STEPS] += 1
         after = rows[other, LINK]
+        # Different states may share a bucket.
         alike = rows[other, STATE] == state
         worse = alike
         better = alike
@@ -190,6 +195,7 @@ def keep(search: Any, rows: Array, count: int, heads: Array) -> Number:
                 heads[place, 1] = other
             return count
         if alike and better:
+            # Only marked: HEAD and the links name rows by their places. `packed` closes the gaps.
             rows[other, GONE] = 1
             if before < 0:
                 heads[place, 1] = after
@@ -227,6 +233,7 @@ def packed(rows: Array, count: int) -> int:
 def insert_live(search: Any, op: int) -> None:
     """Live mutators stand in the order in which they return."""
     pending = search.pending
+    # `expand` takes of equal actions the first in this list: the others can do the same for longer.
     place = search.regs[N_LIVE]
     while place > 0 and search.ops[pending[LIVE, place - 1], RETURNS] > search.ops[op, RETURNS]:
         pending[LIVE, place] = pending[LIVE, place - 1]
@@ -250,6 +257,7 @@ def take_out(pending: Array, which: int, count: int, op: int) -> int:
 @inlined_kernel
 def first_unused(rows: Array, place: int, words: int, base: int, invoked: int) -> int:
     """The first unused bit of a class, -1 if every call of it was used."""
+    # Not up to TOTAL: the later calls of the class have not been invoked yet.
     for bit in range(base, base + invoked):
         if (rows[place, MASKS + words + bit // BITS] >> (bit % BITS)) & 1 == 0:
             return bit
@@ -274,6 +282,8 @@ def successor(
     rows[place, NODE] = others[other, NODE]
     for index in range(words):
         owed = others[other, MASKS + index]
+        # Behind an overwrite the pending ones are optional: each may have stood unseen right before it. Not behind
+        # an update, which has seen the state.
         rows[place, MASKS + index] = owed & ~search.masks[OVERWRITES, index] if overwrites else owed
         rows[place, MASKS + words + index] = others[other, MASKS + words + index]
     rows[place, MASKS + word] &= ~mask
@@ -295,6 +305,7 @@ def advance(search: Any, budget: int, rows_max: int, stop: int) -> int:
         event_type = event & 3
         regs[STEPS] += 1 + (regs[N_NOW] >> 2)
         if event_type == INVOKE:
+            # EVENT stays: the call begins again once its steps are known.
             if not begin(search, op):
                 return UNKNOWN_STEPS
             regs[EVENT] += 1
@@ -315,14 +326,18 @@ def advance(search: Any, budget: int, rows_max: int, stop: int) -> int:
                 if (now[row, at] & mask == 0) != observes:
                     done = False
                     break
+            # Every row has linearized the call by now. An overwrite that is optional and unused is not done: it may be
+            # used now, or never.
             if done:
                 for row in range(regs[N_NOW]):
                     now[row, MASKS + words + word] &= ~mask
                 end_call(search, op)
                 regs[EVENT] += 1
                 continue
+            # Machine code does not check indexes: here and below, room is looked at before rows are written.
             if size < 2 * regs[N_NOW] + 64:
                 return ROWS_FULL
+            # Before the first `keep`: the buckets still name rows of the event before.
             regs[EPOCH] += 1
             regs[N_AFTER] = 0
             regs[N_SEEN] = 0
@@ -335,12 +350,14 @@ def advance(search: Any, budget: int, rows_max: int, stop: int) -> int:
                     regs[N_SEEN] = keep(search, seen, regs[N_SEEN], search.heads[1])
                 if not owes:
                     copy_row(after, regs[N_AFTER], now, row)
+                    # The bit goes to the next call that begins.
                     after[regs[N_AFTER], MASKS + words + word] &= ~mask
                     regs[N_AFTER] = keep(search, after, regs[N_AFTER], search.heads[0])
             regs[BUSY] = 1
         while regs[HEAD] < regs[N_SEEN]:
             if regs[STEPS] > end or regs[N_AFTER] + regs[N_SEEN] > rows_max:
                 return PAUSED
+            # What one `expand` adds at most: a row and a node for each pending mutator and the target.
             room = regs[N_LIVE] + regs[N_CLASSES] + 2
             if max(regs[N_AFTER], regs[N_SEEN]) + room >= size:
                 return ROWS_FULL
@@ -348,6 +365,7 @@ def advance(search: Any, budget: int, rows_max: int, stop: int) -> int:
                 return NODES_FULL
             if seen[regs[HEAD], GONE] == 0:
                 expand(search, op, after, seen)
+                # HEAD stays: the row is expanded again, and `keep` drops what it had added already.
                 if regs[N_MISSES]:
                     return UNKNOWN_STEPS
             regs[HEAD] += 1
@@ -426,6 +444,7 @@ def begin(search: Any, op: int) -> bool:
     if word >= 0:
         now = search.rows[regs[NOW]]
         if ops[op, KIND] <= REFUSE:
+            # All steps are asked for before a row is changed, because the call may begin again.
             for row in range(regs[N_NOW]):
                 state = now[row, STATE]
                 asked(search, op, state)
@@ -493,6 +512,7 @@ def retire(search: Any, op: int) -> None:
                 touched = True
     if not touched or regs[N_NOW] == 1:
         return
+    # The buckets name rows by places that they are about to lose.
     regs[EPOCH] += 1
     count = 0
     for row in range(regs[N_NOW]):
@@ -564,6 +584,7 @@ def expand(search: Any, target: int, after: Array, seen: Array) -> None:
     observes = ops[target, KIND] <= REFUSE
     regs[TRIED] += 1
     if not observes:
+        # The target returns first: no equal call is used in its place.
         klass[ops[target, ACTION], TRIED_AT] = regs[TRIED]
         result = asked(search, target, state)
         if result != ILLEGAL:
@@ -598,11 +619,13 @@ def expand(search: Any, target: int, after: Array, seen: Array) -> None:
                 continue
             op = search.crashed[bit]
             word, mask = bit // BITS, 1 << (bit % BITS)
+        # An owed update has to stand somewhere before its return, even where nothing waits for what it leaves.
         must = ops[op, KIND] == UPDATE and seen[row, MASKS + word] & mask
         if not must and not helps(search, seen, row, result, word, mask, words):
             continue
         place = regs[N_SEEN]
         successor(search, seen, place, seen, row, result, word, mask, ops[op, KIND] == OVERWRITE)
+        # Observations at once, where they are legal: they change nothing, so earlier is never worse.
         settle(search, seen, place)
         if observes and seen[place, MASKS + target_word] & target_mask == 0:
             copy_row(after, regs[N_AFTER], seen, place)
@@ -724,7 +747,7 @@ def back(search: Any, stack: Array, known: Array) -> bool:
         if stack[top, ENTRY_OPEN] == 0:
             return True
         taken = stack[top, ENTRY_TAKEN]
-        answer = advance(search, 1 << 40, 1 << 40, regs[EVENT] + 1)
+        answer = advance(search, ALTERNATIVE_STEPS, 1 << 40, regs[EVENT] + 1)
         if answer == NO:
             regs[BUSY] = 0
             continue
@@ -736,6 +759,7 @@ def back(search: Any, stack: Array, known: Array) -> bool:
             if mark == taken:
                 continue
             mark ^= regs[FAR] << 1
+            # Shifted, so that the lowest bit stays 1: a 0 is a free place.
             place = mark & (known.shape[0] - 1)
             while known[place] != 0 and known[place] != mark:
                 place = (place + 1) & (known.shape[0] - 1)
@@ -744,8 +768,9 @@ def back(search: Any, stack: Array, known: Array) -> bool:
                 regs[KNOWN] += 1
                 regs[ALTERNATIVES] += 1
                 push(search, stack, now, index, 0)
-        if regs[ALTERNATIVES] > ALTERNATIVES_MAX:
-            return False
+            # Within the loop: one event may have more rows than `known` has places, and a full table has no end.
+            if regs[ALTERNATIVES] > ALTERNATIVES_MAX:
+                return False
     return False
 
 
@@ -862,6 +887,7 @@ def rewind(search: Any, to: int) -> None:
         if event_type == RETURN:
             begin_call(search, op)
         elif event_type == RETIRE:
+            # All had been invoked: `lay_out` leaves out those that begin behind the last call that could see them.
             klass[action, INVOKED] = klass[action, TOTAL]
             search.pending[CLASSES, regs[N_CLASSES]] = action
             regs[N_CLASSES] += 1
