@@ -56,6 +56,7 @@ class _Sums:
         )
         self._left -= min(len(first), len(second))
         for total, mask in first.items():
+            # Two halves of one selection: together they go through all 2^n sums without listing them.
             other = second.get(wanted - total)
             if other is not None:
                 both = mask | other << half
@@ -74,11 +75,13 @@ class _Sums:
             sums = {0: 0}
             for place, amount in enumerate(amounts):
                 for total, mask in list(sums.items()):
+                    # Without negative amounts a part is never above the whole, so larger sums lead nowhere.
                     if most is None or total + amount <= most:
                         sums.setdefault(total + amount, mask | 1 << place)
                 self._left -= len(sums)
                 if len(sums) > SUMS_MAX or self._left < 0:
                     raise _TooMuch
+            # A cache of sums alone: clearing it costs time.
             if len(self._known) > 64:
                 self._known.clear()
             self._known[name] = sums

@@ -35,6 +35,7 @@ def find(model: Model, calls: Sequence[Call]) -> list[int] | None:
                 return None
             after = model.step(state, calls[place].action)
             if after is not ILLEGAL:
+                # Done calls and state: what can follow depends on nothing else. Each is tried once.
                 reached = (done | 1 << place, after)
                 if reached not in seen:
                     seen.add(reached)
@@ -86,6 +87,7 @@ class _Line:
 
     def put_back(self, place: int) -> None:
         """Put back the call that was taken out last."""
+        # The reverse of `take`: links are right only if nodes come back in the opposite order.
         for node in (self.ended[place], self.begun[place]):
             if node >= 0:
                 self.after[self.before[node]] = node

@@ -105,6 +105,7 @@ class _Steps:
             result = self._model.step(self.states[state], self._actions[action])
             triples[row] = (state, action, -1 if result is ILLEGAL else self._number(result))
         self._known += len(triples)
+        # At most half full: `look_up` ends at a free place alone.
         if 2 * self._known > len(self.table):
             before = self.table[self.table[:, 0] >= 0]
             self.table = _table(4 * len(self.table))
@@ -126,6 +127,7 @@ class _Search:
         self._steps = steps
         self._kernels = load(search_kernels)
         self._returns = columns.complete
+        # Of equal ranks only one event would be kept: `lay_out` has one place for a rank.
         self._columns = columns if is_dense(columns) and not ties else dense(columns)
         self._misses = numpy.empty((search_kernels.MISSES_MAX if steps else 1, 2), dtype=numpy.int64)
         self._no_table = _table(1)
@@ -135,6 +137,7 @@ class _Search:
         self._allocate()
 
     def run(self) -> Decision:
+        # LOST is no answer: the walk leaves alternatives out. YES is one, because an order was found.
         if self._steps is None and len(self._events) > WALKED and len(self._starts) == 1:
             answer = self._walk()
             if answer == self._kernels.YES:
@@ -246,6 +249,7 @@ class _Search:
         bits = self._live_bits + self._crashed
         self._klass[:, [kernels.INVOKED, kernels.TRIED_AT]] = 0
         self._crashed_by_bit = numpy.empty(bits, dtype=numpy.int64)
+        # Bits of crashed calls stand behind all that live ones use, and are never given to another call.
         self._crashed_by_bit[self._live_bits :] = self._crashed_by_class[: self._crashed]
         words = max(1, -(-bits // search_kernels.BITS))
         self._widest = max(self._live_bits, self._classes) + 1
@@ -277,6 +281,7 @@ class _Search:
         rows[now, :size] = self._rows[now]
         self._rows = rows
         self._heads = _heads(larger)
+        # Rows after the event and seen ones are not copied: they are made again.
         self._regs[self._kernels.BUSY] = 0
         return True
 
@@ -313,6 +318,7 @@ class _Search:
         node = int(self._rows[self._regs[kernels.NOW], 0, kernels.NODE])
         log = numpy.empty((kernels.depth(self._nodes, node), 2), dtype=numpy.int64)
         kernels.read_log(self._nodes, node, log)
+        # Of the caller's ranks, not the dense ones.
         log[:, 1] = self._returns[self._events[log[:, 1]] >> 2]
         return log
 

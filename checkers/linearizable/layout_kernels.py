@@ -42,6 +42,7 @@ def see(complete: Array, kind: Array, old: Array, new: Array, asked: Array, last
     crashed = 0
     for call in range(calls):
         if complete[call] >= NEVER:
+            # It asks, but proves nothing: its `last` comes from those who may see what it leaves.
             crashed += 1
             if kind[call] == UPDATE:
                 asked[old[call]] = 1
@@ -56,9 +57,11 @@ def see(complete: Array, kind: Array, old: Array, new: Array, asked: Array, last
         elif kind[call] != OVERWRITE:
             asked[old[call]] = 1
             last[old[call]] = max(last[old[call]], complete[call])
+    # A refused compare sees every value but its own, also those that no call reads.
     if best >= 0:
         for value in range(values + 1):
             last[value] = max(last[value], second if value == best_value else best)
+    # To a fixed point, because a crashed update may lead to what another one asks for.
     again = crashed > 0
     while again:
         again = False
@@ -89,6 +92,7 @@ def number(
         ops[call, ACTION] = 0
         if kind[call] <= REFUSE:
             continue
+        # No call can tell these values apart, so one place behind all of them stands for them.
         after = new[call] if asked[new[call]] else values
         ops[call, NEW] = after
         ops[call, ACTION] = after
@@ -132,6 +136,7 @@ def lay_out(
             at[invoke[call]] = (call << 2) | INVOKE
             at[ops[call, RETURNS]] = (call << 2) | RETURN
             continue
+        # Not only what no call ever asks about: what was asked before it began, and has returned, cannot see it either.
         unseen = ending.shape[0] > 0 and ops[call, KIND] > REFUSE and last[ops[call, NEW]] < invoke[call]
         if ops[call, KIND] <= REFUSE or unseen:
             ops[call, WORD] = LEFT_OUT
@@ -183,6 +188,7 @@ def order_events(
         count += 1
         call = event >> 2
         if event & 3 == RETURN:
+            # Behind the return: the call that returns here may be the last that could see the class.
             free[n_free] = ops[call, BIT]
             n_free += 1
             action = ending[rank] if ending.shape[0] else -1

@@ -77,6 +77,7 @@ def _word(word: str) -> str:
 def _first_return(calls: Sequence[Call], is_refuted: Callable[[float], bool]) -> int:
     """The call whose return left no order, of calls that have none."""
     returns = sorted((call.complete, place) for place, call in enumerate(calls) if call.complete is not None)
+    # Calls that have no order at one event have none later: so bisection finds the first such return.
     first = bisect_left(returns, True, key=lambda completion: is_refuted(completion[0]))
     return returns[min(first, len(returns) - 1)][1]
 
@@ -395,6 +396,7 @@ def _take(queue: _Queue, calls: Sequence[tuple[Call, Times]], until: float) -> b
     None: not even a no is possible, because two dequeues may have taken the same element.
     """
     optional = False
+    # Of two calls that took one element, the later to return is wrong. Calls in progress come last.
     by_return = sorted(
         (times[1], place)
         for place, (call, times) in enumerate(calls)
@@ -424,9 +426,11 @@ def _overtaken(queue: _Queue) -> Iterator[tuple[float, int]]:
     by_return = sorted((element.put[1], element.took[0]) for element in queue.elements.values())
     latest, at = -1.0, 0
     for element in sorted(queue.elements.values(), key=lambda element: element.put[0]):
+        # Only those whose way in was over before this one began: the others may have gone in behind it.
         while at < len(by_return) and by_return[at][0] < element.put[0]:
             latest = max(latest, by_return[at][1])
             at += 1
+        # `latest`: when the last of the elements in front was asked for. Until then it surely was inside.
         if element.took_by is not None and element.took[1] < latest:
             yield element.took[1], element.took_by
 
@@ -438,6 +442,7 @@ def _not_empty(queue: _Queue) -> Iterator[tuple[float, int]]:
     for (begun, returned), place, _ in sorted(queue.empty, key=lambda answer: answer[0]):
         while at < len(filled) and filled[at][1] < begun:
             at += 1
+        # One stretch has to cover the whole call: between two stretches there is a moment with nothing inside.
         if at < len(filled) and filled[at][0] < begun and returned < filled[at][1]:
             yield returned, place
 
@@ -446,6 +451,7 @@ def _filled(queue: _Queue) -> list[Times]:
     """The stretches in which some element surely was in the queue."""
     filled: list[Times] = []
     for begins, ends in sorted((element.put[1], element.took[0]) for element in queue.elements.values()):
+        # It may have gone in and out at one moment.
         if begins >= ends:
             continue
         if filled and begins < filled[-1][1]:
@@ -519,10 +525,12 @@ def _in_line(elements: list[_Element]) -> list[_Element] | None:
             put_at += 1
         while gone[took_returns[took_at][1]]:
             took_at += 1
+        # May go next: elements that began to go in before any other one surely was in. The first to come out goes.
         while at < len(waiting) and elements[waiting[at]].put[0] < put_returns[put_at][0]:
             next_ = elements[waiting[at]]
             heapq.heappush(may, (next_.took[0], next_.place, waiting[at]))
             at += 1
+        # It would come out only after another one, which would stand behind it, was surely out.
         if not may or may[0][0] > took_returns[took_at][0]:
             return None
         *_, chosen = heapq.heappop(may)
@@ -580,6 +588,7 @@ def _replays(calls: Sequence[Call], order: Sequence[int], *, in_order: bool = Tr
             if element not in inside or (in_order and element != next(iter(inside))):
                 return False
             del inside[element]
+    # A yes rests on this replay alone, not on how the order was found.
     named = set(order)
     return (
         len(named) == len(order)

@@ -126,6 +126,7 @@ class _Configurations:
         worse = False
         self.work += len(pairs)
         for other_owed, other_used, _ in pairs:
+            # Both, and of the same state: what owes less may stop more often, what has used less can still do more.
             if not other_owed & ~owed and not other_used & ~used:
                 return False
             if not owed & ~other_owed and not used & ~other_used:
@@ -189,6 +190,7 @@ class _Pending:
 
     def legal(self, state: State) -> list[int]:
         """[observations, updates] among the pending that are legal in the state."""
+        # Kept up by `_note_legal` and `forget`: a state that is remembered knows of every pending call.
         masks = self._legal.get(state)
         if masks is None:
             if len(self._legal) > 64 + 4 * len(self._bits):
@@ -293,6 +295,7 @@ class _Search:
             for owed, used, log in pairs:
                 if not owed & bit:
                     after.add(state, owed, used & ~bit, log)
+                # An overwrite that is optional goes both ways: it returns unseen, or is linearized now.
                 if owed & bit or not (observes or used & bit):
                     self._seen.add(state, owed, used, log)
                     todo.append((state, owed, used, log))
@@ -335,11 +338,13 @@ class _Search:
                 continue
             observations, updates = pending.legal(result)
             must = action.kind == "update" and owed & bit
+            # Unseen, it could as well be left out. What it must do, it does before its return.
             if must or observations & owed or updates & ~used & ~bit:
                 made = (log, pending.call(bit), self._event)
                 yield (result, *self._apply(action, bit, result, owed, used), made)
 
     def _apply(self, action: Action, bit: int, result: State, owed: int, used: int) -> tuple[int, int]:
+        # Observations that are legal now stand right here: they change nothing, so earlier is never worse.
         owed &= ~(bit | self._pending.legal(result)[0])
         if action.kind == "overwrite":
             owed &= ~self._pending.live_overwrites
@@ -371,6 +376,7 @@ def events(calls: Sequence[Call]) -> list[tuple[int, int, bool]]:
         elif call.action.kind == "observe":
             continue
         events.append((call.invoke, position, False))
+    # Invocations first, so that calls which share an event overlap: an order that exists is never ruled out.
     return sorted(events, key=lambda event: (event[0], event[2], event[1]))
 
 

@@ -26,14 +26,17 @@ def clusters(
     Value 0 counts as written before everything. Calls are read in their order; `first_return` comes filled with NEVER,
     `last_invoke` and `writer` with -1.
     """
+    # Before every rank: the value from before the first write has been there all along.
     first_return[0] = -1
     for call in range(invoke.shape[0]):
         if kind[call] == OVERWRITE:
             value = new[call]
+            # Also value 0: its reads could then be of two writes, and zones assume one cluster a value.
             if value == 0 or writer[value] >= 0:
                 return WRITTEN_TWICE
             writer[value] = call
         else:
+            # A read without an answer says nothing.
             if complete[call] >= NEVER:
                 continue
             value = old[call]
@@ -63,6 +66,7 @@ def sweep(
     odd = -1
     for value in range(first_return.shape[0]):
         first, last = first_return[value], last_invoke[value]
+        # No call on it, or a crashed write that no read shows: it may never have happened.
         if last < 0 or first >= NEVER:
             continue
         if value and (writer[value] < 0 or first < invoke[writer[value]]):
@@ -84,6 +88,8 @@ def sweep(
         if value < 0:
             continue
         forward = first_return[value] < last_invoke[value]
+        # Zones are taken up in the order of their begins, so `reach` is the end of the last forward zone alone.
+        # A backward zone is a conflict only if all of it lies within that one: it may stand before or behind.
         if rank < reach and (forward or first_return[value] < reach):
             contents[0], contents[1] = holder, value
             return CONFLICT

@@ -75,6 +75,7 @@ def members(columns: Columns, value: int) -> list[int]:
     if not len(of_value):
         return []
     writes = of_value[columns.kind[of_value] == OVERWRITE]
+    # Any two zones conflict by these calls alone, so they are enough for a proof.
     first = of_value[columns.complete[of_value].argmin()]
     last = of_value[columns.invoke[of_value].argmax()]
     return sorted({*writes.tolist(), int(first), int(last)})
