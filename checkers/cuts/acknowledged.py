@@ -79,6 +79,7 @@ def _acknowledged_before(
 ) -> list[Misplaced | None]:
     """By cut, a transaction outside of it that had been acknowledged when it was `asked` for."""
     done = [(xid, operation) for xid, operation in known if operation.ok and operation.completed_ns >= 0]
+    # Before, not at the same time: equal times prove nothing. `left` below for the same reason.
     first = numpy.searchsorted(asked, [operation.completed_ns for _, operation in done], side="right")
     spans = numpy.column_stack((first, numpy.full(len(done), len(asked))))
     return _misplaced("acknowledged-not-included", members.outside, done, spans, len(asked))
@@ -112,6 +113,7 @@ def _misplaced(
     of_members = numpy.column_stack((item, rows[place, 1], rows[place, 2])).astype(numpy.int64)
     of_operations = numpy.column_stack((numpy.arange(len(xids)), spans)).astype(numpy.int64)
     of_operations = of_operations[of_operations[:, 1] < of_operations[:, 2]]
+    # 3: the rule forbids it (2), and the members have it (1).
     both = to_ranges(numpy.concatenate((toggled(of_members), toggled(of_operations, 2))), cuts, wanted=3)
     for cut, row in enumerate(first_of(both, cuts).tolist()):
         if row >= 0:

@@ -60,6 +60,7 @@ def by_key(members: Members) -> Gaps:
         _expanded(torn, anywhere, written[later, 3], 4),
         _expanded(torn, anywhere, written[later - 1, 3], 4),
     )
+    # 2 alone: BEFORE has the later one, not the earlier one (1), and neither is torn (4), which L2 reports.
     wrong = to_ranges(numpy.concatenate(toggles), cuts, wanted=2)
     first: list[Gap | None] = [None] * cuts
     for cut, place in enumerate(first_of(wrong, cuts).tolist()):
@@ -175,6 +176,8 @@ def external(members: Members, operations: Sequence[Operation]) -> list[Inversio
             inversion = Inversion(earlier=earlier[cause], later=later[following[cause]])
         elif latest[cut] >= 0 and soonest[cut] >= 0:
             cause, effect = int(outside[soonest[cut], 0]), int(inside[latest[cut], 0])
+            # < because equal times have no order. The last invoked one inside against the first known one outside: if
+            # these two are in order, all are.
             if earlier[cause].at_ns < later[effect].invoked_ns:
                 inversion = Inversion(earlier=earlier[cause], later=later[effect])
         inversions.append(inversion)
@@ -200,6 +203,7 @@ def _following(earlier: Sequence[Known], later: Sequence[Operation]) -> Int64s:
     following = numpy.full(len(earlier), -1, numpy.int64)
     for item, known in enumerate(earlier):
         places = of_client.get(known.process, [])
+        # Invoked after the answer, not with it: of equal times the client may have known nothing.
         next_one = bisect_right(places, known.at_ns, key=lambda place: later[place].invoked_ns)
         if next_one < len(places):
             following[item] = places[next_one]

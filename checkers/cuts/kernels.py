@@ -31,6 +31,7 @@ def match(kind: Array, seq: Array, peer: Array, send_row: Array, send_first: Arr
             if low <= guess < high and seq[send_row[guess]] == seq[row]:
                 sender_row[row] = send_row[guess]
             else:
+                # Needs ascending numbers: where a life's do not ascend, `Links.broken` says so and no cut is judged.
                 while low < high:
                     middle = (low + high) // 2
                     if seq[send_row[middle]] < seq[row]:
@@ -85,6 +86,7 @@ def causal_order(
             if wanted < 0:
                 on_stack[life] = 0
                 depth -= 1
+            # That life waits for this one, and this one for a row of it that it has not come to: a circle.
             elif on_stack[wanted]:
                 return placed
             else:
@@ -102,6 +104,7 @@ def label(node_first: Array, frontiers: Array, is_marked: Array, labels: Array) 
         now = 0
         for row in range(node_first[node], node_first[node + 1]):
             if is_marked[node]:
+                # <= because the row of the colour change itself is outside.
                 while now < frontiers.shape[0] and frontiers[now, node] <= row:
                     now += 1
             labels[row] = now
@@ -118,6 +121,8 @@ def spread(
     for place in range(order.shape[0]):
         row = order[place]
         if is_open[life_of[row]]:
+            # Both labels are final: `order` has the row before, and the send, in front of this row. A new life knows
+            # nothing of the one before it.
             if row != life_first[life_of[row]]:
                 labels[row] = labels[row - 1]
             if sender_row[row] >= 0 and labels[sender_row[row]] > labels[row]:
@@ -135,6 +140,7 @@ def crossing(sender_row: Array, labels: Array, difference: Array, rows: Array) -
     for row in range(sender_row.shape[0]):
         sent = sender_row[row]
         if sent >= 0 and labels[row] < labels[sent]:
+            # Half-open: the cut at the send's label has both inside.
             difference[labels[row]] += 1
             difference[labels[sent]] -= 1
             if count < rows.shape[0]:
@@ -199,6 +205,7 @@ def clocks(
         row = order[place]
         life = life_of[row]
         node = node_of_life[life]
+        # Before this row's own message is taken in: a cut divides right in front of the row.
         while asked_next[node] < asked.shape[0] and asked[asked_next[node]] == row:
             for other in range(nodes):
                 seen[asked_next[node], other] = kept[node, other]

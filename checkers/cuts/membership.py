@@ -68,6 +68,7 @@ def to_ranges(toggles: Int64s, cuts: int, wanted: int = 1) -> Int64s:
 
 def running(toggles: Int64s, cuts: int) -> Int64s:
     """(item, cut, change) → (item, first, end, sum): from each change of an item to its next one, or the last cut."""
+    # Toggles behind the last cut would end ranges that the last cut ends anyway.
     toggles = toggles[toggles[:, 1] < cuts]
     if not len(toggles):
         return numpy.zeros((0, 4), numpy.int64)
@@ -133,6 +134,7 @@ def _by_position(records: Int64s, starts: Int64s) -> Int64s:
     """Toggles of the cuts whose START is behind each of these records."""
     items = numpy.arange(len(records))
     if (numpy.diff(starts) >= 0).all():
+        # Only for STARTs that ascend; below is the slow way for a log in which they do not.
         later = numpy.searchsorted(starts, records, side="right")
         return numpy.column_stack((items, later, numpy.ones(len(records), numpy.int64)))
     parts = [numpy.zeros((0, 3), numpy.int64)]
@@ -160,6 +162,7 @@ def _by_sets(logs: Logs, node: int, codes: dict[int, int], commits: Int64s, star
             if item == len(commits) or commits[item, 1] != xid or (cut, xid) in seen:
                 continue
             is_behind = commits[item, 2] > starts[cut]
+            # A name that is right by its position adds and takes nothing: counted, it would be there twice.
             if is_behind == (sign > 0):
                 seen.add((cut, xid))
                 toggles += [(item, cut, sign), (item, cut + 1, -sign)]

@@ -163,6 +163,7 @@ def _chains(first: Int64s) -> Iterator[list[int]]:
         marked = row >= 0
         of_these = chains.setdefault(tuple(marked.tolist()), [])
         for chain in of_these:
+            # Labels are the index of the first cut that has a row inside: that means something only if cuts grow.
             if (first[chain[-1]][marked] <= row[marked]).all():
                 chain.append(cut)
                 break
@@ -258,6 +259,7 @@ def _cross_check(links: Links, first: Int64s, judged: Messages) -> None:
         marked = judged.marked[cut]
         of_cut = first[cut][marked]
         done = of_cut - links.node_first[:-1][marked]
+        # Rows of `clocks` stand in the order of all colour changes, each once, as `_clocks` asked for them.
         knew = clocks[numpy.searchsorted(numpy.unique(first[first >= 0]), of_cut)][:, marked]
         is_consistent = bool((knew <= done).all())
         if is_consistent != (judged.counts[cut] == 0):

@@ -221,6 +221,7 @@ def _of_quorum(cut: SetCut, node: NodeCut, decision: Decision, open_ones: list[s
         sentence = f"{_phrase(decision)} stands in the log of {node.node}, and {holders} has {need}"
         if len(has) >= cut.quorum:
             continue
+        # Logs that are not here, or begin late, may have it: no breach while they could make a quorum.
         if len(has) + len(unknown) + cut.members - len(cut.nodes) >= cut.quorum:
             open_ones.append(f"{sentence}; whether a quorum has it, the logs that are here do not say")
         else:

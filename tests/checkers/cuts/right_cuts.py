@@ -130,6 +130,13 @@ RIGHT: dict[str, Given] = {
     "acknowledged in time, and included": given(logs=TWO, cuts=TIMED, operations=[operation("t1", 1, 99)]),
     "acknowledged while the cut ran": given(logs=TWO, cuts=TIMED, operations=[operation("t2", 1, 101)]),
     "invoked while the cut ran": given(logs=TWO, cuts=TIMED, operations=[operation("t1", 199, 220)]),
+    "acknowledged at the time of the question": given(
+        logs=TWO, cuts=TIMED, operations=[operation("t2", 1, 100)]
+    ),
+    "invoked at the time of the end": given(logs=TWO, cuts=TIMED, operations=[operation("t1", 200, 220)]),
+    "the later of two that share a time": given(
+        logs=TWO, operations=[operation("t2", 1, 5), operation("t1", 5, 9, process=2)]
+    ),
     "a read that no log has": given(logs=TWO, cuts=TIMED, operations=[operation("t9", 1, 9, wrote=False)]),
     "finished, as all report": given(
         logs=TWO, cuts=(Cut(id="k1", outcomes={"n1": "finished", "n2": "finished"}),)
