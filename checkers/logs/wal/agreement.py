@@ -396,6 +396,7 @@ def confirm_not_increasing(logs: Logs) -> Breaches:
             terms = numpy.concatenate(([0], rows.term[node.at[promotes]]))
             own = rows.origin[at] == writer
             term[own] = terms[numpy.searchsorted(promotes, places[own])]
+        # By writer, owner and term, in the order of the log: neighbours of one group suffice.
         order = numpy.lexsort((places, term, rows.owner[at], rows.origin[at]))
         its, before = at[order[1:]], at[order[:-1]]
         bad = (rows.until[its] <= rows.until[before]) & (term[order[1:]] == term[order[:-1]])

@@ -309,6 +309,7 @@ class _Judge:
             while name in self._promotes_seen:
                 name = self._promotes_seen[name]  # its CONFIRM is about what it keeps
             known = self._confirmed.setdefault(name[0], [])
+            # Both numbers grow, so the last entry before a time has the greatest lsn: `_judge_read` bisects.
             if not known or name[1] > known[-1][1]:
                 known.append((time_ns, name[1], node))
 
@@ -427,6 +428,7 @@ class _Judge:
         disk = self._disk(answered.node)
         self._reads += 1
         for owner, known in self._confirmed.items():
+            # Before the question, not at its time: lsns are above 0, so entries of an equal time are behind.
             place = bisect_left(known, (operation.invoke_ns, 0, "")) - 1
             has = max(disk.limbo.confirmed_of.get(owner, 0), disk.begins.get(owner, 0))
             if place >= 0 and has < known[place][1]:

@@ -239,6 +239,7 @@ class _Queue:
         for _, name in result.order:
             node.order[regs[ORDERED]] = name
             regs[ORDERED] += 1
+        # The limbo keeps only what it has decided since: the kernel goes on with the queue as it left it.
         result.fates, result.decided_by, result.order = {}, {}, []
         for origin, lsn in limbo.confirmed_of.items():
             self._confirmed_of[origin] = lsn

@@ -21,6 +21,7 @@ def _close(regs: Array, queue: Array, fates: Array, origin: Array, lsn: Array) -
     name, row = regs[FIRST], regs[LAST]
     if regs[OPEN_IS_VOID]:
         fates[name] = NOP
+    # Behind a queue that is not empty an asynchronous transaction waits, too.
     elif regs[OPEN_WAITS] or regs[HEAD] < regs[TAIL]:
         if regs[HEAD] == regs[TAIL]:
             regs[HEAD] = regs[TAIL] = 0
@@ -79,6 +80,8 @@ def replay(
         if row_kind != _CONFIRM:
             return DECISION
         queue_owner, last = owner[row], until[row]
+        # Usual is a CONFIRM of an entry that waits, or of what is confirmed or was before the log. With a PROMOTE that
+        # waits, a CONFIRM may make that take effect: `Limbo` knows how.
         names = last <= begins[queue_owner] or last <= confirmed_of[queue_owner]
         for entry in range(regs[HEAD], regs[TAIL]):
             if queue[entry, 1] == queue_owner and queue[entry, 2] == last and queue[entry, 3]:
@@ -89,6 +92,7 @@ def replay(
             confirmed_of[queue_owner] = last
         while regs[HEAD] < regs[TAIL]:
             entry = regs[HEAD]
+            # Up to here it is cumulative, and asynchronous entries right behind are committed with it.
             if queue[entry, 3] and (queue[entry, 1] != queue_owner or queue[entry, 2] > last):
                 break
             regs[HEAD] = entry + 1

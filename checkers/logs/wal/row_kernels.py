@@ -271,6 +271,7 @@ def read_rows(
             return ODD
         if not float_of[0] < _TIME_END_S:  # NaN is not
             return ODD
+        # Machine code does not check indexes: `seen` must have the lsn, and below the columns a place.
         if lsn >= seen.shape[1]:
             registers[LSN] = lsn
             return NO_ROOM
@@ -356,6 +357,7 @@ def read_blocks(
         count, held_before = registers[COUNT], registers[HELD]
         answer = read_rows(data, begin, until, registers, held, seen, bits_of, float_of, rows)
         if answer != DONE:
+            # An odd block is read again as objects, all of it: no row of it may stay in `seen` or in the columns.
             for row in range(count, registers[COUNT]):
                 if seen[rows.origin[row], rows.lsn[row]] == row + 1:
                     seen[rows.origin[row], rows.lsn[row]] = 0

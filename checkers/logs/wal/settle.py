@@ -166,6 +166,7 @@ def settle(history: History, logs: Logs, *, is_final: bool, marks: Marks | None 
         numpy.append(logs.have(*fates), False)[numpy.maximum(name, -1)]  # of no transaction the last one
         for fates in ((CONFIRMED, COMMITTED), (ROLLED_BACK, NOP), (PENDING,))
     )
+    # A log that contradicts another one proves neither.
     happened = is_joined & done & ~denied
     did_not = is_joined & ~done & ~pending & is_final
     is_info = columns.type == INFO
