@@ -173,6 +173,7 @@ def _word(data: Array, begin: int, end: int, hashed: int, regs: Array, words: An
         slot = slot + 1 & size - 1
     word = regs[WORDS]
     used = regs[POOLED]
+    # Half of the slots stay free, else the loop above would not end for a word that is new.
     if 2 * word >= size or word + 2 > words.starts.shape[0] or used + end - begin > words.pool.shape[0]:
         return NEW_WORD
     for at in range(begin, end):
@@ -331,11 +332,13 @@ def _read_line(data: Array, begin: int, row: int, regs: Array, events: Any, besi
             number, at = _number(data, at)
             if name == _INDEX:
                 bit = 1
+                # Only lines in their places: the caller says which one is missing, or comes twice.
                 if number != regs[LINE]:
                     return ODD
             elif name == _TIME_NS:
                 bit = 2
                 time_ns = number
+                # Times must not go back; equal ones may stand beside each other.
                 if number < regs[TIME]:
                     return ODD
             else:

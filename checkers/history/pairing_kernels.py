@@ -104,6 +104,7 @@ def group(key: Array, bounds: Array, order: Array) -> None:
     for place in range(2, bounds.shape[0]):
         bounds[place] += bounds[place - 1]
     for row in range(key.shape[0]):
+        # `bounds[k + 1]` is the next place of key k while rows are put in order, and in the end where k + 1 begins.
         at = bounds[key[row] + 1]
         order[at] = row
         bounds[key[row] + 1] = at + 1

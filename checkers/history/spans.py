@@ -59,6 +59,7 @@ class Spans(Generic[T]):
 
     def touching(self, start: int, end: int) -> Iterator[T]:
         """Those that have a moment in common with that time, ends included, in the order of their starts."""
+        # `_reach` grows although single ends do not: all before `first` are over by then.
         first = bisect_left(self._reach, start)
         for place in range(first, bisect_right(self._starts, end)):
             (_, its_end), thing = self._timed[place]

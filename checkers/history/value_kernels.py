@@ -42,6 +42,7 @@ def went_back(
         position = bounds[server]
         for place in range(bounds[server], bounds[server + 1]):
             read = asked[place]
+            # Only reads that were over: of two that overlap, either may have come first.
             while position < bounds[server + 1] and complete[ended[position]] < invoke[read]:
                 shown = ended[position]
                 moment = earliest[value[shown]]
@@ -51,6 +52,8 @@ def went_back(
                     if moment > reached:
                         reached, reached_by = moment, shown
                 old = replaced[value[shown]]
+                # What is marked has all behind it marked too: linear, and it ends where values replaced each other in a
+                # circle.
                 while old >= 0 and superseded[old] != server:
                     superseded[old], superseded_by[old] = server, shown
                     old = replaced[old]
@@ -59,7 +62,8 @@ def went_back(
                 continue
             mine = value[read]
             by = newest_by[key[read]]
-            # The bounds of a value may be impossible.
+            # The bounds of a value may be impossible. `newest_by` still has what other servers left: it counts only where
+            # `newest` is set.
             if latest[mine] < newest[key[read]] and value[by] != mine:
                 newer[read] = by
             elif superseded[mine] == server:

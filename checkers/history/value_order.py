@@ -101,10 +101,12 @@ class ValueOrders:
         replaced = writers.follow(sets + len(codes), old, only)
         is_impossible = writers.latest < writers.earliest
         writers.happened[is_impossible] = False
+        # After `follow`, before the minima: a writer without a possible moment must prove nothing about others.
         replaced[writers.value[is_impossible]] = -1
         earliest, latest = numpy.full(len(keys), NEVER), numpy.full(len(keys), -1)
         numpy.minimum.at(earliest, writers.value, writers.earliest)
         numpy.maximum.at(latest, writers.value, writers.latest)
+        # -1 would say that it was over before everything.
         latest[earliest == NEVER] = NEVER
         overtaken, overwritten_ns = writers.behind(keys, latest)
         return cls(
@@ -239,6 +241,7 @@ class Writers:
 
     def see(self, writer: Array, complete: Array) -> None:
         """A read proves that the only possible writer of its value had happened by then."""
+        # A read that was over before its writer was asked proves nothing of it: -1 indexes too, hence the first test.
         shows = (writer >= 0) & (self.earliest[writer] < complete)
         numpy.minimum.at(self.latest, writer[shows], complete[shows])
         self.happened[writer[shows]] = True
@@ -254,6 +257,7 @@ class Writers:
         replaced[self.value[sets[is_sure]]] = old[is_sure]
         child, up = sets[parent >= 0], numpy.full(len(self.value), -1)
         up[child] = parent[parent >= 0]
+        # Distances double, so log n rounds reach the end of the longest chain. A circle has none: rounds are counted.
         for _ in range(len(child).bit_length() + 1):
             child = child[up[child] >= 0]
             above = up[child]

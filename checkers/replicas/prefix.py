@@ -76,6 +76,7 @@ def _judged(history: History) -> tuple[list[Witness], _Counts]:
     stale_ns = columns.invoke_ns[judged] - orders.overwritten_ns[value]
     counts = _Counts(len(judged), int((stale_ns > 0).sum()), max(0, int(stale_ns.max())) / 1e6)
     explained = _Explained(history, orders)
+    # Also NEVER, which a value without a possible writer has.
     is_impossible = orders.earliest[value] >= columns.complete[judged]
     witnesses = [explained.impossible(place) for place in judged[is_impossible].tolist()]
     return [*witnesses, *_gone_back(history, confirmed, is_judged, explained)], counts

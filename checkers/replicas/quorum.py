@@ -109,6 +109,7 @@ def _to_be_judged(history: History, faults: _Faults) -> tuple[Sequence[Operation
     members_ns = numpy.array([event.time_ns for event in history.told_members], dtype=numpy.int64)
     group = node.astype(numpy.int64)
     for moments, sorted_ns in ((ended_ns, changes_ns), (begun_ns, members_ns), (ended_ns, members_ns)):
+        # Both sides: at the moment of a change either state may hold, so it is like no moment beside it.
         for side in ("left", "right"):
             _, group = numpy.unique(
                 group * (len(sorted_ns) + 1) + numpy.searchsorted(sorted_ns, moments, side),
