@@ -38,6 +38,7 @@ def check(history: History) -> Verdict:
         acknowledged = sorted(
             (write for write in written if write.type == "ok"), key=lambda write: write.complete_index or 0
         )
+        # The first write of a value stays: a later one would have begun later, and accused a read wrongly.
         by_value = {identity(write.value): write for write in reversed(written)}
         failed = {
             identity(write.value) for write in operations if write.f == "write" and write.type == "fail"

@@ -189,6 +189,7 @@ def _back_in_time(answered: Sequence[Call]) -> Iterator[Witness]:
     higher: Call | None = None  # the first that was over of those with higher revisions
     for level in sorted(by_level, reverse=True):
         first = min(by_level[level], key=_complete)
+        # A change comes before the other answers of its revision, and these have no order among themselves.
         for call in by_level[level]:
             behind = min(
                 (other for other in (higher, first if call.changes else None) if other),
@@ -609,6 +610,7 @@ class _Replay:
 
     def _at(self, key: str, revision: int) -> _Entry:
         entries = self._entries.get(key, ())
+        # Ascending, because entries are pushed in the order of revisions and popped in the reverse.
         place = bisect.bisect_right(entries, revision, key=lambda entry: entry.revision)
         return entries[place - 1] if place else _NOTHING
 

@@ -113,6 +113,7 @@ def _forks(reads: Sequence[tuple[Operation, Seen]]) -> Iterator[Witness]:
         only_less = [key for key in seen_less if seen_less[key] is not None and seen_more[key] is None]
         if not only_less:
             continue
+        # Not empty: `more` shows at least as many keys, and lacks one of those that `less` shows.
         only_more = [key for key in seen_more if seen_more[key] is not None and seen_less[key] is None]
         first, second = only_less[0], only_more[0]
         summary = (

@@ -216,6 +216,7 @@ class _Closings:
         chosen = [write for write in known if cell is None or cell in write.cells]
         chosen.sort(key=lambda write: write.operation.invoke_index)
         first = list(chosen)
+        # A write invoked even later stands behind, too: so the soonest known one of all from here on decides.
         for position in range(len(first) - 2, -1, -1):
             if first[position + 1].index < first[position].index:
                 first[position] = first[position + 1]
@@ -224,6 +225,7 @@ class _Closings:
     def after(self, writer: Operation) -> _Known | None:
         """Of the writes invoked after this one was answered, the one that was known first."""
         assert writer.queued_index is not None
+        # Invoked after the answer: what was invoked before it may stand in front.
         position = bisect_right(self.invoked, writer.queued_index)
         return self.first[position] if position < len(self.first) else None
 

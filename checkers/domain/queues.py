@@ -253,6 +253,7 @@ def _missing(queue: Queue, fifo: bool) -> list[_Missing]:
     for value, puts in queue.enqueues.items():
         proofs = left_over if queue.is_sure and queue.is_ordered(value) else all_kinds
         acknowledged = sorted((put for put in puts if put.type == "ok"), key=_over)
+        # Which of equal elements are missing is not known. Of the last ones the fewest proofs speak.
         for put in acknowledged[len(queue.dequeues.get(value, ())) :]:
             proof = proofs.first_to_end(put)
             if proof is not None:
@@ -278,6 +279,7 @@ class _Proofs:
         self._first = list(accumulate(reversed(ordered), partial(min, key=lambda proof: proof.until)))[::-1]
 
     def first_to_end(self, put: Operation) -> _Proof | None:
+        # The proof is about elements that were in before it began: what was put in beside it may come out later.
         place = bisect_right(self._since, _over(put))
         return self._first[place] if place < len(self._first) else None
 

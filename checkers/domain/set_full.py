@@ -143,6 +143,7 @@ def _note_last(elements: Mapping[Value, Element], shows: Shows, reads: Reads) ->
     """Walk the reads from the last invoked to the first; stop looking at an element once it is settled."""
     always = dict.fromkeys(elements)
     unseen = dict.fromkeys(elements)
+    # From behind: the first hit is the last read that showed it, or lacked it.
     for read, values in sorted(shows, key=lambda show: show[0].invoke_index, reverse=True):
         there = set(values)
         lacking = [value for value in always if value not in there] if reads(read.role, read.mode) else []

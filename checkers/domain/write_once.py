@@ -158,6 +158,7 @@ def check(
         insert = Insert(operation, rows, any(space == synchronous for space, _ in rows))
         ledger.inserts.append(insert)
         for row in rows:
+            # A row of a failed insert may have been inserted again: the insert that may have happened counts.
             if row not in ledger.of_row or ledger.of_row[row].operation.type == "fail":
                 ledger.of_row[row] = insert
     sights = [_sight(operation) for operation in history.select(f="read", outcome="ok")]
@@ -325,6 +326,7 @@ def _forward(ledger: Ledger, sights: Sequence[Sight], dumps: Sequence[Sight]) ->
         shown_in: dict[Range, dict[Row, Sight]] = {name: {} for name in ranges}
         place = 0
         for sight in sorted(own, key=lambda sight: sight.operation.invoke_index):
+            # Those that were over before this one was asked. It never runs past the last: this one ends later itself.
             while (ended[place].operation.complete_index or 0) < sight.operation.invoke_index:
                 before = ended[place]
                 is_within = all(map(before.covers, before.rows))

@@ -79,6 +79,7 @@ def _judged(history: History, reads: Reads) -> tuple[int, list[Stale]]:
     orders = ValueOrders.of(numbers, writes, judged, start=history.start)
     latest = orders.latest[orders.read]
     done = writes[columns.type[writes] == OK]
+    # By completion: `before` counts from the front, and the first hit is the write that completed first.
     done = done[numpy.lexsort((columns.complete[done], columns.key[done]))]
     behind = numpy.flatnonzero(latest < NEVER)
     behind = behind[numpy.argsort(columns.key[judged[behind]], kind="stable")]
@@ -88,6 +89,7 @@ def _judged(history: History, reads: Reads) -> tuple[int, list[Stale]]:
         first, end = numpy.searchsorted(columns.key[done], (code, code + 1))
         of_writes = done[first:end]
         newer = _CountsAbove(columns.invoke[of_writes].tolist())
+        # Writes that were over before the read was asked. Below, those asked after all writes of its value were over.
         before = numpy.searchsorted(columns.complete[of_writes], columns.invoke[judged[of_key]])
         for row, count in zip(of_key.tolist(), before.tolist(), strict=True):
             versions = newer.count(count, int(latest[row]))

@@ -72,6 +72,7 @@ def _edges_of_session(steps: Iterable[Step]) -> Iterator[Edge]:
     last_write: tuple[Value, Operation] | None = None
     for step in steps:
         operation = step.operation
+        # What a compare-and-set read comes before what it wrote, and neither counts as an earlier step of itself.
         for value in step.read:
             yield from _edge(last_read, value, operation, "monotonic-reads")
             yield from _edge(last_write, value, operation, "read-your-writes")
@@ -80,6 +81,7 @@ def _edges_of_session(steps: Iterable[Step]) -> Iterator[Edge]:
             yield from _edge(last_read, value, operation, "writes-follow-reads", to_itself=True)
             for old in step.read:
                 yield Edge(old, value, "replaced", (operation,))
+        # The process did not learn of any other step: its later ones need not come after it.
         if step.sure:
             last_read = (step.read[0], operation) if step.read else last_read
             last_write = (step.wrote[0], operation) if step.wrote else last_write
