@@ -147,6 +147,7 @@ class _States:
         while True:
             is_sure &= end not in put
             begins = last.get(end, ())
+            # A position that parts reach in two ways does not say which appends made it.
             if len(begins) > 1:
                 raise _Ambiguous
             if not begins:
@@ -218,6 +219,7 @@ def _shares(places: Sequence[int], changes: dict[Change, bool]) -> list[list[tup
     sure = {change for change, is_sure in changes.items() if is_sure}
     if (len(changes) + 1) ** len(places) > SHARED_MOST**2:
         raise _Ambiguous
+    # A change that only an append can have made needs one. None: an append that no read shows.
     ways = [way for way in product((*changes, None), repeat=len(places)) if sure <= set(way)]
     ways.sort(key=lambda way: -len(set(way) - {None}))
     return [

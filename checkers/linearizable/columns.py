@@ -92,6 +92,7 @@ def dense(columns: Columns) -> Columns:
     """The same with ranks that count from 0, all different: of equal ones invocations come first."""
     live = numpy.flatnonzero(columns.complete < NEVER)
     count = len(columns)
+    # Stable, with invocations in front: calls that share an event overlap.
     order = numpy.argsort(numpy.concatenate((columns.invoke, columns.complete[live])), kind="stable")
     ranks = numpy.empty(len(order), dtype=numpy.int64)
     ranks[order] = numpy.arange(len(order))

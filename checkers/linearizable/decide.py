@@ -59,10 +59,12 @@ def decide(
 ) -> Decision:
     """Whether the calls have an order; see `search.search` for the arguments and the answer. Raises OutOfTime."""
     look()
+    # Zones know one value from before the first write.
     if isinstance(model, Register) and (starts is None or len(starts) == 1) and len(calls) > 1:
         decision = _by_zones(calls, model.initial if starts is None else starts[0])
         if decision is not None:
             return decision
+    # Monitors, appends and depth first begin in the model's initial state alone.
     if starts is None or tuple(starts) == (model.initial,):
         watched = monitors.decide(model, calls) or appends.decide(model, calls, limits, decide)
         if watched is not None:
@@ -174,6 +176,7 @@ def _decision(columns: Columns, decided: zones.Zones, places: Sequence[int]) -> 
             order = [places[place] for place in order]
         return Decision("yes", configurations=1, order=order, algorithm="zones")
     core = sorted({place for value in decided.values for place in zones.members(columns, value)})
+    # An independent search says which call fails, and that the core has no order.
     few = search.search(Register(initial=0), [_call(columns, place) for place in core], Limits())
     assert few.result == "no" and few.failing is not None
     return Decision(

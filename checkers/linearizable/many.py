@@ -69,6 +69,7 @@ def regrouped(registers: Registers, order: Array, bounds: Array) -> Many:
         columns = dense(columns)
     at = numpy.full(top(columns) + 1, -1, dtype=numpy.int64)
     values = numpy.empty(len(bounds) - 1, dtype=numpy.int64)
+    # Two values a call at most, so it stays at most a quarter full: entries of other registers count as free.
     table = numpy.full((8 * CALLS_MAX, 3), -1, dtype=numpy.int64)
     begun = numpy.zeros(len(values), dtype=numpy.int64)
     load(layout_kernels).regroup(

@@ -44,6 +44,7 @@ def longest_orders(
         state = states[-1] if states else start
         refused, goes_on = [], False
         for place, call in enumerate(calls):
+            # Real time: all that was over before it began stands in the order already.
             if done >> place & 1 or before[place] & ~done:
                 continue
             steps -= 1

@@ -76,6 +76,7 @@ def _cuts(operations: Sequence[Operation]) -> Iterable[int]:
     for place, operation in enumerate(operations):
         is_alone = operation.invoke_index > latest_end and not _is_met(operations, place)
         if operation.f != "read" and operation.type == "info":
+            # It may take effect behind a cut, as long as a call may see its value, or is refused by it.
             hidden_until = max(hidden_until, seen.get(identity(leaves(operation)), -1), refused)
         elif operation.complete_index is not None:
             latest_end = max(latest_end, operation.complete_index)

@@ -28,6 +28,7 @@ def ordered(calls: Sequence[Call], first: frozenset[Any], until: float = EVER) -
     by_return = sorted((_returned(calls[place], until), slot) for slot, _, place in slots)
     placed: Slots = []
     latest = at = 0
+    # No call may stand in an earlier group than one that was over before it began: `latest` is the last of those.
     for slot, begun, place in sorted(slots, key=lambda each: each[1]):
         while at < len(by_return) and by_return[at][0] < begun:
             latest = max(latest, by_return[at][1])
@@ -63,6 +64,7 @@ def _groups(calls: Sequence[Call], first: frozenset[Any], until: float) -> tuple
     for value in first & adds.keys():
         again(value, 0)
     group, before = 0, first
+    # By size: reads that form a chain stand in this order, and neighbours show whether they do.
     for _, place in sorted(reads):
         shown = calls[place].action.values[0]
         if shown != before:

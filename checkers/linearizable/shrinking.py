@@ -115,6 +115,7 @@ def _cut(whole: _Shrinking, subjects: Sequence[Subject], prefix: Sequence[Subjec
         event = after.call.complete
         assert event is not None
         start = after.call.action.values[-1]
+        # Crashed calls stay, whenever they were invoked: they may take effect behind the cut.
         rest = [subject for subject in prefix if subject.call.complete is None or subject.call.invoke > event]
         cut = _Shrinking(whole.model, whole.failing, whole.left, after, start, rest)
         if cut.proves(rest):
@@ -225,6 +226,7 @@ class _Shrinking:
                     return False
                 left_behind.update(dict.fromkeys(states))
         staying = {subject.call.action for subject in rest if subject.call.action.kind != "overwrite"}
+        # What goes must not have helped what stays: else the rest has no order only because something is missing.
         return all(self.model.step(state, action) is ILLEGAL for state in left_behind for action in staying)
 
     def proof(self) -> Proof:

@@ -101,6 +101,7 @@ def _nested(stretch: list[Element]) -> list[tuple[int, int]] | None:
             continue
         inside: list[Element] = part
         begin, end = inside[0].put_over, max(each.took_begun for each in inside)
+        # Strictly: it goes in at moment begin - 1 and comes out at moment `end`, which lie behind these events.
         below = [each for each in inside if each.put_begun < begin and each.took_over > end]
         if not below:
             return None
@@ -126,6 +127,7 @@ def greatest_first(elements: Sequence[Element], empties: Sequence[Empty], events
     steps: list[Keyed] = []
     for rank, each in enumerate(sorted(elements, key=lambda each: each.value, reverse=True)):
         out = first_free(min(max(each.put_begun, each.took_begun), events + 1))
+        # Moment k lies behind event k, so it has to be below the event of the return.
         if out >= each.took_over:
             return None
         if each.put_over > out:
