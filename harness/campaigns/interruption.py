@@ -1,4 +1,4 @@
-"""SIGTERM as Ctrl-C, and not lost.
+"""SIGTERM, and SIGHUP of a terminal that is closed, as Ctrl-C, and not lost.
 
 The handler raises KeyboardInterrupt wherever the process is. Python drops an exception in a finalizer or in a callback
 of a weak reference: then the process would go on as if no signal had come. A campaign looks at each turn of its loop.
@@ -16,26 +16,34 @@ _asked = threading.Event()
 
 
 @contextmanager
-def by_sigterm() -> Iterator[None]:
-    """Within it SIGTERM raises KeyboardInterrupt in the main thread; in any other thread nothing changes."""
+def by_signal() -> Iterator[None]:
+    """Within it both raise KeyboardInterrupt in the main thread; in any other thread nothing changes."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
     _asked.clear()
-    before = signal.signal(signal.SIGTERM, _ask)
+    before = {name: signal.getsignal(name) for name in (signal.SIGTERM, signal.SIGHUP)}
+    for name, handler in before.items():
+        if handler is not signal.SIG_IGN:  # `nohup` ignores SIGHUP: the verb is to outlive its terminal
+            signal.signal(name, _ask)
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for name, handler in before.items():
+            signal.signal(name, handler)
 
 
-def _ask(_signal: int, _frame: Any) -> NoReturn:
+def _ask(number: int, _frame: Any) -> NoReturn:
+    if (
+        number == signal.SIGHUP
+    ):  # the kernel and the shell both send it: the second must not cut the clean-up off
+        signal.signal(number, signal.SIG_IGN)
     _asked.set()
     raise KeyboardInterrupt
 
 
 def look() -> None:
-    """Raises KeyboardInterrupt if SIGTERM has come, and its exception was dropped."""
+    """Raises KeyboardInterrupt if one of them has come, and its exception was dropped."""
     if _asked.is_set():
         _asked.clear()
         raise KeyboardInterrupt

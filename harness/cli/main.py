@@ -1,8 +1,8 @@
 """`qsync VERB …`: finds the verb, runs it, and turns its end into an exit code and at most one line.
 
 A verb is a click command that returns its exit code (None is 0). It raises a HarnessError, or
-click's own errors for wrong use; Ctrl-C and SIGTERM reach it as KeyboardInterrupt. Its module is imported when the verb
-is asked for and not before, so that `--help` pays for none of them.
+click's own errors for wrong use; Ctrl-C, SIGTERM and SIGHUP reach it as KeyboardInterrupt. Its module is imported when
+the verb is asked for and not before, so that `--help` pays for none of them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import TextIO
 
 import click
 
-from harness.campaigns.interruption import by_sigterm
+from harness.campaigns.interruption import by_signal
 from harness.cli.exit_codes import ExitCode
 from harness.cli.verbs import VERBS
 from harness.errors import TRACEBACK_NOTE, HarnessError, StoreError, broke, keep_traceback
@@ -60,7 +60,7 @@ def qsync() -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command line (the process's own by default) and return its exit code."""
-    with by_sigterm():  # cleaning up runs, and temporary folders are removed
+    with by_signal():  # cleaning up runs, and temporary folders are removed
         return _main(arguments)
 
 
@@ -92,7 +92,11 @@ def _main(arguments: Sequence[str] | None) -> int:
 
 
 def _of_the_system(error: OSError) -> int:
-    """The exit code of an error of the system that no verb has expected; a full disk may be under standard output."""
+    """The exit code of an error of the system that no verb has expected. Under standard output may be a full disk, or a
+    terminal that was closed."""
+    if error.errno == errno.EIO and any(map(_is_hung_up, (sys.stdout, sys.stderr))):
+        _forget(sys.stdout, sys.stderr)
+        return ExitCode.OUTPUT_CLOSED
     _forget_if_lost(sys.stdout)
     is_full = error.errno in (errno.ENOSPC, errno.EDQUOT)
     if not is_full and (error.errno not in _OF_PATHS or error.filename is None):
@@ -105,6 +109,16 @@ def _of_the_system(error: OSError) -> int:
 
 _OF_PATHS = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ELOOP, errno.ENAMETOOLONG)
 """Errors that a path has, and no code."""
+
+
+def _is_hung_up(stream: TextIO | None) -> bool:
+    """Whether the stream's terminal was closed: it then refuses even to write nothing."""
+    try:
+        if stream is not None:
+            os.write(stream.fileno(), b"")
+    except OSError:
+        return True
+    return False
 
 
 def _broken(error: Exception) -> int:

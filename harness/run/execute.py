@@ -1,7 +1,8 @@
 """Executing a plan: its folder, its clock, its conductor, and cuts restored afterwards. `finish` judges the run.
 
 In real time, Ctrl-C ends the load in order: faults are healed, nodes are stopped, and what was recorded is judged.
-A second Ctrl-C does not wait for any of that. A run that breaks leaves its record and, if the harness itself broke,
+A second Ctrl-C does not wait for any of that. SIGTERM is a Ctrl-C, and so is SIGHUP, however often it comes, unless the
+harness was started to ignore it (`nohup`). A run that breaks leaves its record and, if the harness itself broke,
 the traceback in its folder.
 """
 
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
     from harness.cluster.sim.cluster import SimCluster
 
 TRACEBACK = "traceback.txt"
+HEEDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+"""Each is a Ctrl-C."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +135,17 @@ def _conduct(
             _listen(conductor, listener)
             interrupts.asked += in_virtual_time(cluster, conductor)
     else:
-        asyncio.run(_in_real_time(parts, folder, record, on_progress, interrupts, fails_fast))
+        _run(_in_real_time(parts, folder, record, on_progress, interrupts, fails_fast))
+
+
+def _run(work: Coroutine[Any, Any, None]) -> None:
+    """Do the work in real time. A loop that closes leaves its signals at their defaults: the caller's come back."""
+    before = {name: signal.getsignal(name) for name in HEEDED}
+    try:
+        asyncio.run(work)
+    finally:
+        for name, handler in before.items():
+            signal.signal(name, handler)
 
 
 def _nothing(_: Conductor) -> None: ...
@@ -219,7 +232,9 @@ async def _heeding(
     task = asyncio.current_task()
     assert task is not None
 
-    def interrupt() -> None:
+    def interrupt(name: signal.Signals) -> None:
+        if name == signal.SIGHUP and interrupts.asked:
+            return  # the kernel and the shell both send it: a second one is no hurry
         interrupts.asked += 1
         if in_order is not None:
             in_order()
@@ -227,8 +242,9 @@ async def _heeding(
             task.cancel()
 
     loop = asyncio.get_running_loop()
-    for name in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(name, interrupt)
+    for name in HEEDED:
+        if name != signal.SIGHUP or signal.getsignal(name) is not signal.SIG_IGN:
+            loop.add_signal_handler(name, interrupt, name)
     try:
         await work
     except asyncio.CancelledError:
@@ -248,7 +264,7 @@ def _starting_in(folder: RunFolder, interrupts: _Interrupts) -> Start:
             cluster.run(work(cluster))
             return cluster.files()
         second.put(files)
-        asyncio.run(_heeding(interrupts, _real_work(parts, second.path, work)))
+        _run(_heeding(interrupts, _real_work(parts, second.path, work)))
         return files_in(second.nodes, parts.plan)
 
     return start

@@ -138,6 +138,22 @@ def test_a_full_disk_under_the_output_is_no_anomaly(
     assert done.returncode == code
 
 
+def test_a_terminal_that_was_closed_is_a_closed_output(tmp_path: Path) -> None:
+    """If it failed, a run that ends because its terminal was closed would count as a harness that broke."""
+    terminal, ours = os.openpty()
+    os.close(terminal)
+    done = subprocess.run(
+        [sys.executable, "-P", "-m", "harness.cli", "list", "systems"],
+        env={**os.environ, "TMPDIR": str(tmp_path), "PYTHONPATH": str(Path(__file__).parents[3])},
+        stdout=ours,
+        stderr=ours,
+        check=False,
+    )
+    os.close(ours)
+    assert done.returncode == ExitCode.OUTPUT_CLOSED
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_traceback_that_cannot_be_kept_is_no_anomaly(
     verb: Callable[[Callable[[], object]], None],
     capsys: pytest.CaptureFixture[str],
@@ -236,9 +252,11 @@ def test_the_gravest_of_many_runs_is_told() -> None:
     assert gravest([]) == ExitCode.INCONCLUSIVE
 
 
-def test_sigterm_ends_a_verb_as_ctrl_c_does(tmp_path: Path) -> None:
-    """If it failed, a verb that a service manager stops would leave its temporary folders, whatever it was doing."""
-    program = """
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
+def test_a_signal_ends_a_verb_as_ctrl_c_does(tmp_path: Path, name: str) -> None:
+    """If it failed, a verb that a service manager stops, or whose terminal is closed, would leave its temporary
+    folders, whatever it was doing."""
+    program = f"""
 import os, signal, sys, time
 import click
 from harness.cli import main
@@ -248,7 +266,7 @@ from harness.cluster.scratch import scratch
 def command():
     with scratch("test") as folder:
         assert folder.is_dir()
-        os.kill(os.getpid(), signal.SIGTERM)
+        os.kill(os.getpid(), signal.{name})
         time.sleep(60)
 
 main.Verbs.get_command = lambda self, context, name: command

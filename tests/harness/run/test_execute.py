@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -53,6 +55,78 @@ def test_ctrl_c_ends_a_simulated_run_in_order(tmp_path: Path) -> None:
     assert history.events[-1].time_ns < 30 * 10**9
     assert all(fault.end_index is not None for fault in history.faults)
     assert history.torn is None
+
+
+class Heeded:
+    """A piece of work in real time that is sent signals, and goes on until it is to end in order."""
+
+    def __init__(self, *sent: signal.Signals) -> None:
+        self.sent = sent
+        self.asked = 0
+        self.has_ended = False
+
+    async def work(self) -> None:
+        for number in self.sent:
+            signal.raise_signal(number)
+        for _ in range(1000):
+            await asyncio.sleep(0)
+            if self.asked:
+                break
+        await asyncio.sleep(0)
+        self.has_ended = True
+
+    def in_order(self) -> None:
+        self.asked += 1
+
+    def run(self) -> int:
+        """How often a person asked for the end."""
+        interrupts = executing._Interrupts()
+        executing._run(executing._heeding(interrupts, self.work(), self.in_order))
+        return interrupts.asked
+
+
+@pytest.fixture
+def handlers() -> Iterator[dict[signal.Signals, object]]:
+    """Those of the caller: a verb has handlers of its own around a run."""
+    before = {name: signal.getsignal(name) for name in executing.HEEDED}
+    for name in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(name, lambda *_: None)
+    yield {name: signal.getsignal(name) for name in executing.HEEDED}
+    for name, handler in before.items():
+        signal.signal(name, handler)
+
+
+@pytest.mark.parametrize("number", executing.HEEDED)
+def test_each_signal_ends_a_run_in_order(
+    handlers: dict[signal.Signals, object], number: signal.Signals
+) -> None:
+    """If it failed, a closed terminal would end the harness without healing, stopping nodes or judging; or SIGTERM
+    while it judges would leave temporary folders, because asyncio takes the caller's handler away."""
+    heeded = Heeded(number)
+    assert (heeded.run(), heeded.asked, heeded.has_ended) == (1, 1, True)
+    assert {name: signal.getsignal(name) for name in executing.HEEDED} == handlers
+
+
+def test_a_second_signal_is_a_hurry_unless_it_is_the_terminal(
+    handlers: dict[signal.Signals, object],
+) -> None:
+    """If it failed, closing a terminal would cut the healing off: the kernel sends SIGHUP, and then the shell."""
+    for sent, has_ended in (
+        ((signal.SIGTERM, signal.SIGTERM), False),
+        ((signal.SIGHUP, signal.SIGTERM), False),
+        ((signal.SIGHUP, signal.SIGHUP), True),
+        ((signal.SIGTERM, signal.SIGHUP), True),
+    ):
+        heeded = Heeded(*sent)
+        heeded.run()
+        assert heeded.has_ended is has_ended, sent
+
+
+def test_a_run_under_nohup_outlives_its_terminal(handlers: dict[signal.Signals, object]) -> None:
+    """If it failed, `nohup ./qsync run` would end with the terminal all the same."""
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    heeded = Heeded(signal.SIGHUP)
+    assert (heeded.run(), heeded.asked, heeded.has_ended) == (0, 0, True)
 
 
 def test_a_full_disk_ends_the_run_and_what_was_recorded_is_judged(
