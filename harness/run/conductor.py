@@ -297,12 +297,13 @@ class Conductor:
 
     async def _read_everything(self) -> None:
         operations = self.workload.final_operations(self.plan, list(self._keys), self._first())
-        # By names of the plan.
-        members = [self._present.name(node) for node in self._deployed.members.present]
-        dumps = [Operation(at_ns=0, worker=0, f="dump", node=node) for node in members if self._can_dump()]
-        await self._perform_all(operations)  # which may write, too
+        await self._perform_all(operations)
+        # Final operations may write (a queue is drained): a dump before all nodes have that would show a difference.
         if self._is_settled and not await self._monitor.has_settled():
             self._recorder.settled(False)
+        # By names of the plan, which `_perform` exchanges back: after the last look, which may show another leader.
+        members = [self._present.name(node) for node in self._deployed.members.present]
+        dumps = [Operation(at_ns=0, worker=0, f="dump", node=node) for node in members if self._can_dump()]
         await self._perform_all(dumps)
 
     def _first(self) -> str:

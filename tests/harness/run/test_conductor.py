@@ -17,6 +17,7 @@ from harness.faults.fault import Fault
 from harness.plan.plan import SECOND_NS
 from harness.run.assemble import header, parts_of
 from harness.run.conductor import Conductor, step_ns_of
+from harness.run.monitor import Monitor
 from harness.systems.plans import planned
 from nodes.iproto.messages import Call, Refusal, Request
 from tests.harness.fake_cluster import AsyncioCluster, FakeCluster
@@ -124,6 +125,23 @@ def test_the_final_phase_reads_every_key_at_the_owner_and_dumps_every_node() -> 
     assert history.dumps[0].value == {"spaces": {"register": [["x", 11], ["y", 21]]}}
     settled = [event.value for event in history.events if event.f == "settled"]
     assert settled == [True]
+
+
+def test_each_member_is_dumped_whoever_leads_in_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If it failed, an election behind the final reads would leave out the dump of a member, where the plan's first
+    leader has left: a write that is lost there would stay unseen."""
+    leaders = ["n2", "n3"]
+
+    async def has_settled(monitor: Monitor) -> bool:
+        deployed = monitor.present.deployed
+        deployed.members = deployed.members.without("n1")
+        monitor.present.leads(leaders.pop(0))
+        return True
+
+    monkeypatch.setattr(Monitor, "has_settled", has_settled)
+    history = Recorded(drawn(operation(10)), FakeCluster()).history
+    assert leaders == []
+    assert sorted(str(one.node) for one in history.dumps) == ["n2", "n3"]
 
 
 class HangsAtTheEnd(FakeCluster):
