@@ -62,8 +62,8 @@ def went_back(
                 continue
             mine = value[read]
             by = newest_by[key[read]]
-            # The bounds of a value may be impossible. `newest_by` still has what other servers left: it counts only where
-            # `newest` is set.
+            # `newest_by` still has what other servers left: it counts only where `newest` is set. The bounds of a value
+            # may be impossible.
             if latest[mine] < newest[key[read]] and value[by] != mine:
                 newer[read] = by
             elif superseded[mine] == server:
