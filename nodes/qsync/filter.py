@@ -114,7 +114,7 @@ def filtered(rows: Rows, origin: int, limbo: Limbo, pending: Sequence[Promotion]
         case Type.PROMOTE | Type.DEMOTE:
             _check_promotion(Promotion.of_row(row), limbo, pending)
         case Type.CONFIRM | Type.ROLLBACK:
-            # Before the terms: until this CONFIRM takes effect, the term of the new owner that sends it counts as over.
+            # Before the other checks: until this CONFIRM takes effect, its sender is not the owner.
             if _decides_promotion(row, limbo, pending):
                 return rows
             if is_over and _is_stale(row, limbo):

@@ -82,3 +82,18 @@ def test_alone_it_asks_nobody() -> None:
     assert not reads.must_ask
     reads.proceed({}, 0, lambda number: True)
     assert told.answered
+
+
+def test_an_answer_from_before_the_members_changed_does_not_count() -> None:
+    """Broken, a read takes the nodes that were asked before for enough of the members of today."""
+    reads = LinearizableReads(1)
+    told = Told(reads)
+    asked_before = reads.number
+    reads.ask_anew()
+    assert reads.must_ask
+    reads.heard(2, asked_before, {1: 5})
+    reads.proceed({1: 5}, 0, lambda number: True)
+    assert not told.answered
+    reads.heard(2, reads.number, {1: 5})
+    reads.proceed({1: 5}, 0, lambda number: True)
+    assert told.answered
