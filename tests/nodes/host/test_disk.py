@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from nodes.host.disk import Disk, Outcome, SyncedTooLate
-from nodes.host.files import Committed
+from nodes.host.files import Committed, Files
 from nodes.host.medium import Medium, sync_data
 from nodes.kernel.effects import Persist
 from nodes.kernel.outbox import Durability
@@ -186,3 +186,50 @@ def test_a_removed_log_that_was_not_synced_is_gone(disk_on: DiskOn, tmp_path: Pa
     disk.commit(records(("2.xlog", "")))
     outcomes.get()
     assert not (tmp_path / "removed").exists()
+
+
+class Recording(Medium):
+    """Notes the calls that put something on the disk."""
+
+    def __init__(self) -> None:
+        super().__init__(lambda file: self.calls.append("sync"))
+        self.calls: list[str] = []
+
+    def sync_folder(self, folder: int) -> None:
+        self.calls.append("sync folder")
+
+    def rename(self, folder: int, old: str, new: str) -> None:
+        self.calls.append("rename")
+        super().rename(folder, old, new)
+
+
+def test_a_whole_file_is_on_disk_before_its_name_and_its_name_before_it_is_reported(tmp_path: Path) -> None:
+    """Broken, a power loss leaves a snapshot that is there in part, or none that was reported."""
+    medium = Recording()
+    files = Files(str(tmp_path), "synced", medium)
+    assert files.commit([Persist(1, "a", b"all", "snapshot", is_whole=True)]) == Committed((1,))
+    assert medium.calls == ["sync", "rename", "sync folder"]
+    files.close()
+
+
+def test_the_name_of_a_log_is_synced_with_its_first_record(tmp_path: Path) -> None:
+    """Broken, a power loss takes away a whole log, of which each record was reported."""
+    medium = Recording()
+    files = Files(str(tmp_path), "synced", medium)
+    files.commit(records(("a", "one")))
+    files.commit(records(("a", "two")))
+    assert medium.calls == ["sync", "sync folder", "sync"]
+    files.close()
+
+
+def test_a_cut_that_could_not_be_synced_is_made_again(disk_on: DiskOn, tmp_path: Path) -> None:
+    """Broken, a power loss brings back records that were reported as failed, in front of later ones."""
+    sync = FailingSync()
+    disk, outcomes = disk_on(sync=sync)
+    sync.fails_left = 2
+    disk.commit(records(("a", "lost")))
+    assert outcomes.get().error is not None
+    disk.commit(records(("a", "kept")))
+    assert outcomes.get() == Committed((1,))
+    assert sync.calls == 4
+    assert (tmp_path / "a").read_text() == "kept"
