@@ -140,7 +140,7 @@ class Host:
     def _deliver(self, event: Event) -> None:
         try:
             effects = self._stepped(event)
-        except StartAgain as over:
+        except StartAgain as over:  # what the step would have sent or written is dropped: the life is over
             self._note_rare_turns()
             self._log.line("warning", "starts again", {"why": str(over)})
             self.start_again()

@@ -53,7 +53,7 @@ class ExactElection(Election):
         return self._is_seen and self.mode != "off"
 
     def written(self, now_ns: int) -> None:
-        if not self.is_writing or self.must_write:
+        if not self.is_writing or self.must_write:  # a newer term or vote has not even been sent to the disk
             return
         self.is_writing = False
         if self.leader_id:

@@ -95,6 +95,7 @@ class Newcomer:
         if ballot.is_loading or not may_register or joining.peer:
             self._drop(applier.link, "it cannot be joined now")
         elif not covers(ballot.vclock, public(self._journal.vclock)):
+            # They may have been acknowledged: a join would take away what a quorum counts on.
             self._drop(applier.link, "cannot join anew: we have rows that it does not have")
         else:
             joining.begin(applier.peer)

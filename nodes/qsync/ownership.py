@@ -71,6 +71,7 @@ class Ownership:
         """This node owns the queue in the newest term that it knows; with elections it also leads."""
         if not self.is_owner or self.is_frozen:
             return False
+        # Owning is not enough: a leader that is fenced in its own term still owns the queue.
         return not self._options.has_elections or self._election.is_leader
 
     @property

@@ -303,6 +303,7 @@ class Replica:
         recovered = with_marks(recovered, self.journal, self.configuration, self._out)
         if snapshot is not None:
             registered = self.configuration.as_registered(members_of(snapshot.tuples))
+            # All parts anew, with the spaces and the id that the snapshot gives: the log is replayed into these.
             self._build(registered, self.journal, snapshot.tuples)
             self.commits.restore(snapshot.queue, snapshot.vclock)
         # Before the replay: rows of `_cluster` in the log change the members, and so the quorum and the own id.

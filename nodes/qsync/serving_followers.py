@@ -152,6 +152,7 @@ class Followers:
         relay = self._relays.pop(link, None)
         if relay is not None:
             if relay.replica_id:
+                # Noted when it goes: the logs behind this place are kept until it comes back.
                 self._retention.followers[relay.replica_id] = relay.vclock
             fields = {"replica": relay.replica_id, "reason": reason}
             self._out.append(Log("info", "lost a follower", fields))

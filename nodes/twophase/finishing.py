@@ -93,6 +93,7 @@ class Finishing:
         self._stock.closing[local.xid] = local
         is_told = local.one_phase and local.commits  # such a backup has committed before us
         local.unfinished = [] if is_told else self._present(local)
+        # Of a commit at once: its record is on disk. Those of a rollback go when all backups have it (`_close_if_all`).
         if local.commits:
             self._stock.locks.release(local.xid)
         self._cuts.finished(local)

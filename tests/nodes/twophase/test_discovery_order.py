@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -65,7 +66,7 @@ class Server:
         assert self.discovery.role == "coordinator"
 
 
-def kinds_of(effects: list[Effect]) -> list[str]:
+def kinds_of(effects: Sequence[Effect | Told]) -> list[str]:
     return [
         effect.record if isinstance(effect, Persist) else str(effect.message[0])
         for effect in effects
