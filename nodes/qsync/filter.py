@@ -120,11 +120,10 @@ def filtered(rows: Rows, origin: int, limbo: Limbo, pending: Sequence[Promotion]
             if is_over and _is_stale(row, limbo):
                 return nops(rows)
             _check_decision(row, limbo, pending)
-        case _ if is_over and limbo.owner_id != 0:
-            if row.wait_sync:
-                return nops(rows)
-            if any(part.type != Type.NOP for part in rows):
-                raise Contradiction(Code.SPLIT_BRAIN, OLD_ASYNC)
+        case _ if is_over and row.wait_sync:
+            return nops(rows)
+        case _ if is_over and limbo.owner_id != 0 and any(part.type != Type.NOP for part in rows):
+            raise Contradiction(Code.SPLIT_BRAIN, OLD_ASYNC)
     return rows
 
 
