@@ -8,6 +8,7 @@ from checkers.history.values import many
 from harness.campaigns.chance import Count
 from harness.campaigns.compare import Anomaly, Change, Comparison, Cover, Night
 from harness.campaigns.journal import OUTCOMES
+from harness.campaigns.summary import tone
 from harness.pages.tables_page import Cell, Page, Section
 
 STYLES: dict[Change, str] = {
@@ -26,7 +27,6 @@ COVER_STYLES: dict[Cover, str] = {
     "not tried": "inconclusive",
     "added": "valid",
 }
-TONES = {0: "valid", 1: "anomaly", 3: "inconclusive"}
 Link = Callable[[str], str]
 """A run's folder below results/ → the address of its page, "" if it has none."""
 
@@ -37,11 +37,10 @@ def no_link(run: str) -> str:
 
 def page(comparison: Comparison, nights: Sequence[Night], link: Link = no_link) -> Page:
     """Two nights side by side, as a page of its own."""
-    tone = TONES[comparison.exit_code]
     return Page(
         title=f"{comparison.after.name}: {comparison.before.day} and {comparison.after.day}",
         crumbs=("nightly", comparison.after.name, f"{comparison.before.day} → {comparison.after.day}"),
-        tone=tone,
+        tone=tone(comparison.exit_code),
         badge={0: "NO WORSE", 1: "WORSE", 3: "SHOWS LESS"}[comparison.exit_code],
         sentence=comparison.sentence[:1].upper() + comparison.sentence[1:] + ".",
         facts=(

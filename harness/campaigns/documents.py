@@ -13,7 +13,7 @@ from harness.campaigns.compare import Comparison, Night
 from harness.campaigns.compared import Link, sections, trend_section
 from harness.campaigns.entries import entries
 from harness.campaigns.journal import OUTCOMES
-from harness.campaigns.summary import Group, Kind, Summary
+from harness.campaigns.summary import Group, Kind, Summary, tone
 from harness.pages.tables_page import Cell, Mark, Page, Section, html
 from harness.run.finish import BROKEN
 
@@ -156,7 +156,7 @@ def page(
 
     `comparison`: with the previous campaign of the same plan; `nights`: the latest campaigns, for the trend.
     """
-    tone = {0: "valid", 1: "anomaly", 2: "unknown", 3: "inconclusive"}.get(summary.exit_code, "anomaly")
+    colour = tone(summary.exit_code)
     counts = summary.counts
 
     def link(run: str) -> str:
@@ -167,8 +167,8 @@ def page(
         Page(
             title=f"{summary.name}: {summary.sentence}",
             crumbs=("nightly", summary.name, folder.name),
-            tone=tone,
-            badge="BROKEN" if summary.exit_code == BROKEN else tone.upper(),
+            tone=colour,
+            badge="BROKEN" if summary.exit_code == BROKEN else colour.upper(),
             sentence=summary.sentence[:1].upper() + summary.sentence[1:] + ".",
             facts=(
                 *((word, f"{count:,}", "runs") for word, count in counts.items()),

@@ -10,12 +10,15 @@ import datetime
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from checkers.history.errors import NOT_JSON
+from checkers.history.values import many
 from harness.campaigns.coverage import Covered, covered
-from harness.campaigns.journal import OUTCOMES, CheckResult, Ended, Journal, Task
+from harness.campaigns.journal import OUTCOMES, SUMMARY, CheckResult, Ended, Journal, Task
 from harness.campaigns.known import KnownList, Standing
 from harness.run.finish import BROKEN, INTERRUPTED
 
@@ -25,6 +28,27 @@ NAMED = 20
 """Cells that the sentence names, at most."""
 CODES = {"anomaly": 1, "broken": BROKEN, "inconclusive": 3, "unknown": 2, "valid": 0}
 """By gravity, as `harness.cli.exit_codes` has it."""
+TONES = {CODES[word]: word for word in ("valid", "anomaly", "unknown", "inconclusive")}
+
+
+def tone(exit_code: int) -> str:
+    """The colour of a campaign on all pages; a broken one has that of an anomaly."""
+    return TONES.get(exit_code, "anomaly")
+
+
+class Stored(msgspec.Struct, frozen=True):
+    """The result in the summary.json of a campaign that is over."""
+
+    exit_code: int
+    sentence: str
+
+
+def stored(folder: Path) -> Stored | None:
+    """The result of the campaign in this folder; None if it has no summary yet, or none that can be read."""
+    try:
+        return msgspec.json.decode((folder / SUMMARY).read_bytes(), type=Stored)
+    except (OSError, *NOT_JSON):
+        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +59,7 @@ class Earlier:
     first: str = ""
 
     def __str__(self) -> str:
-        return f"{self.runs} runs since {self.first[:10]}" if self.runs else "never"
+        return f"{many(self.runs, 'run')} since {self.first[:10]}" if self.runs else "never"
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +180,7 @@ class Summary:
             text += f"; {len(self.left)} not reached"
         if self.left_out:
             reasons = "; ".join(dict.fromkeys(each.why for each in self.left_out))
-            text += f"; {len(self.left_out)} cells left out, of which nothing can be said: {reasons}"
+            text += f"; {many(len(self.left_out), 'cell')} left out, of which nothing can be said: {reasons}"
         if self.too_long:
             more = f" and {len(self.too_long) - NAMED} more" if len(self.too_long) > NAMED else ""
             text += (
@@ -214,7 +238,7 @@ def summarize(
     excluded: int = 0,
     notes: Sequence[str] = (),
 ) -> Summary:
-    """`earlier`: the runs of earlier campaigns of the same name."""
+    """`earlier`: the runs of earlier campaigns of the same name, oldest first: a first sighting keeps its date."""
     return Summary(
         name=journal.head.name,
         begun=journal.head.begun,

@@ -11,6 +11,7 @@ from checkers.history.values import many
 from harness.campaigns import compare, compared, coverage
 from harness.campaigns.journal import Journal
 from harness.campaigns.nightly import NIGHTS
+from harness.campaigns.summary import stored, tone
 from harness.pages.tables_page import Cell, Mark, Page, Section, cell_html
 from harness.serve.index import GOES_ON, Run, goes_on
 from harness.serve.sheets import Sheet, macro, run_link, shown
@@ -66,14 +67,13 @@ def campaign(book: Journal, others: Sequence[Journal], has_page: bool) -> Sheet:
     if before is not None:
         sections += compared.sections(compare.compare(before, book), _link_of_run)
     done, whole = len(book.ended), len(book.head.tasks)
+    result = stored(book.folder)
     return Sheet(
         title=f"{name}: {night.day}",
         place="Campaigns",
         crumbs=(("campaigns", "/campaigns"), (name, ""), (book.folder.name, "")),
-        tone=_tone(book, night.counts),
-        sentence=_state(book)
-        if goes_on(book)
-        else f"{many(night.runs, 'run')}, {many(night.fingerprints, 'fingerprint')} of anomalies",
+        tone=_tone(night.counts) if result is None else tone(result.exit_code),
+        sentence=_state(book) if result is None else result.sentence,
         facts=(
             *((word, f"{count:,}", "runs") for word, count in night.counts.items()),
             ("done", f"{done:,}", f"of {whole:,}"),
@@ -84,16 +84,9 @@ def campaign(book: Journal, others: Sequence[Journal], has_page: bool) -> Sheet:
     )
 
 
-def _tone(book: Journal, counts: Mapping[str, int]) -> str:
-    """Of the gravest outcome; of a campaign that has ended, runs that are left make it inconclusive."""
-    if counts["anomaly"]:
-        return "anomaly"
-    if goes_on(book):
-        return "list"
-    grave = next((word for word in ("broken", "unknown", "inconclusive") if counts.get(word)), None)
-    if grave is None:
-        return "inconclusive" if book.left() or not counts.get("valid") else "valid"
-    return "anomaly" if grave == "broken" else grave
+def _tone(counts: Mapping[str, int]) -> str:
+    """Of a campaign without a summary: until then an anomaly is all that can be said."""
+    return "anomaly" if counts["anomaly"] else "list"
 
 
 def _grid(book: Journal) -> Section:

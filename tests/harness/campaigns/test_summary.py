@@ -61,7 +61,7 @@ def test_what_nobody_can_see_and_what_never_runs_is_not_green() -> None:
     assert replace(green, unpublished="no server answers").exit_code == 3
     out = replace(green, left_out=(LeftOut("qsync docker", "no Docker daemon answers"),))
     assert out.exit_code == 3
-    assert "1 cells left out, of which nothing can be said: no Docker daemon answers" in out.sentence
+    assert "1 cell left out, of which nothing can be said: no Docker daemon answers" in out.sentence
     (case,) = Xml.fromstring(junit(out)).findall(".//testcase[error]")
     assert (case.get("classname"), case.get("name")) == ("qsync docker", "left out")
     for text in (markdown(out), page(out, Path("campaign"), Path())):

@@ -1,0 +1,68 @@
+"""The page of a campaign against the page that the campaign stored: both have one colour."""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from harness.campaigns import documents
+from harness.campaigns.journal import SUMMARY, Ended, Head, Journal, Task
+from harness.campaigns.known import Known, KnownList
+from harness.campaigns.summary import LeftOut, Summary, summarize
+from harness.serve.campaign_sheets import campaign
+from tests.harness.campaigns.journals import ended
+
+DAY = datetime.date(2026, 11, 21)
+KNOWN = KnownList((Known(fingerprints=["k"], issue="https://issues/1", expires=DAY),), DAY)
+
+
+def _book(folder: Path, runs: list[Ended], left: int = 0) -> Journal:
+    tasks = [Task(run.cell, run.seed) for run in runs] + [Task("left", seed) for seed in range(left)]
+    return Journal(folder, Head(name="n", digest="", begun="2026-11-21T03:00:00", tasks=tuple(tasks)), runs)
+
+
+def _same(summary: Summary) -> Summary:
+    return summary
+
+
+@pytest.mark.parametrize(
+    ("runs", "left", "change", "colour"),
+    [
+        ([ended("a")], 0, _same, "valid"),
+        ([ended("a")], 2, _same, "valid"),
+        ([ended("a")], 0, lambda one: replace(one, left_out=(LeftOut("b", "no Docker"),)), "inconclusive"),
+        ([ended("a")], 0, lambda one: replace(one, unpublished="no server answers"), "inconclusive"),
+        ([ended("a", 1, "unknown"), ended("a", 2, "inconclusive")], 0, _same, "inconclusive"),
+        ([ended("a", 1, "unknown")], 0, _same, "unknown"),
+        ([ended("a", 1, "anomaly", "k")], 0, _same, "valid"),
+        ([ended("a", 1, "anomaly", "x")], 0, _same, "anomaly"),
+        ([ended("a", 1, "broken")], 0, _same, "anomaly"),
+    ],
+)
+def test_a_campaign_has_the_colour_of_its_exit_code(
+    tmp_path: Path, runs: list[Ended], left: int, change: Callable[[Summary], Summary], colour: str
+) -> None:
+    """If it failed, a night of which a part never ran would be green in the browser and exit 3 in the terminal."""
+    book = _book(tmp_path, runs, left)
+    summary = change(summarize(book, KNOWN, []))
+    stored = documents.page(summary, tmp_path, tmp_path)
+    (tmp_path / SUMMARY).write_bytes(msgspec.json.encode(summary.to_json()))
+    sheet = campaign(book, [book], has_page=False)
+    assert [sheet.tone] == re.findall(r'class="verdict ([a-z]+)"', stored) == [colour]
+    assert sheet.sentence == summary.sentence
+
+
+@pytest.mark.parametrize("data", [None, b"", b"{}", b"\xff"])
+def test_without_a_summary_only_an_anomaly_has_a_colour(tmp_path: Path, data: bytes | None) -> None:
+    """If it failed, a campaign that was killed before its end would be green."""
+    if data is not None:
+        (tmp_path / SUMMARY).write_bytes(data)
+    for runs, colour in (([ended("a")], "list"), ([ended("a", 1, "anomaly", "k")], "anomaly")):
+        book = _book(tmp_path, runs, left=1)
+        assert campaign(book, [book], has_page=False).tone == colour
