@@ -20,6 +20,8 @@ PhaseOf = Callable[[str, int], str]
 
 @dataclass(frozen=True, slots=True)
 class Breach:
+    """A broken rule. `is_price`: the strategy documents it. `master` and `place`: its first record."""
+
     rule: str
     check: str
     is_price: bool
@@ -41,6 +43,7 @@ class LogChecks:
 
 
 def log_checks(verdict: Mapping[str, Any]) -> LogChecks:
+    """The checks over the logs in a verdict.json. Its `violations` counts all; `proofs` lists the first of them."""
     breaches: list[Breach] = []
     names: list[str] = []
     unknown: list[str] = []

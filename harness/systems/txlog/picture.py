@@ -74,7 +74,7 @@ def drawn(
             _stretch(masters, stretch, wrong, checks)
             for stretch in sorted(stretches[:STRETCHES_MAX], key=lambda stretch: stretch.start_ns)
         ],
-        "not_drawn": f"{rest:,} more splits and recoveries are only in the picture of the whole run."
+        "not_drawn": f"Splits, recoveries and violations that are only in the picture of the whole run: {rest:,}."
         if rest > 0
         else "",
         "damage": [
@@ -463,7 +463,8 @@ def _columns(masters: Sequence[_Master], stretch: _Stretch) -> Columns:
         begins = place_at(master.times, stretch.from_ns) + 1
         first, last = next((span for span in master.apart if span[0] in here), (begins, here.stop - 1))
         frozen = (place for place in range(first, last) if master.rows[place].is_recovering)
-        before[master.name], apart[master.name], after[master.name] = first - 1, next(frozen, last) - 1, last
+        before[master.name], after[master.name] = first - 1, last
+        apart[master.name] = max(next(frozen, last) - 1, 0)  # 0: its first record comes later
         target = master.rows[last].synced + master.rows[last].incoming
         ordered = (place for place in range(last, here.stop) if master.rows[place].synced >= target)
         again[master.name] = next(ordered, here.stop - 1)

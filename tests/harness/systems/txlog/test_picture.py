@@ -195,6 +195,35 @@ def test_the_record_of_a_violation_is_marked_even_without_a_split() -> None:
     assert "wrong" not in _marks(lanes[1]), "the first proof of a rule is enough"
 
 
+def test_a_master_whose_records_begin_behind_a_split_has_empty_queues_in_it() -> None:
+    """If it failed, a run in which one master was silent for long would have no picture at all."""
+    second = [["recovering", 1, None], ["recovered", 2, 3, "n1", {"n1": 1, "n2": 1}, [], [], 4, {}]]
+    logs = {
+        name: [*LOGS[name], ["split", [other], None], *second] for name, other in (("n1", "n2"), ("n2", "n1"))
+    }
+    logs["n3"] = [["life", 1, "simple"], ["split", ["n1"], None]]
+    more = b"".join(
+        b'{"time_ns":%d,"message":"%s","%s":%s}\n' % line
+        for line in (
+            (20 * SECOND_NS, b"split", b"missing", b'["n2"]'),
+            (20 * SECOND_NS, b"split", b"missing", b'["n1"]'),
+            (21 * SECOND_NS, b"recovering", b"epoch", b"1"),
+            (22 * SECOND_NS, b"recovered", b"epoch", b"2"),
+        )
+    )
+    late = b'{"time_ns":%d,"message":"split","missing":["n1"]}\n' % (60 * SECOND_NS)
+    lines = {"n1": LINES + more, "n2": LINES + more, "n3": late}
+    files = {
+        name: {FILE: b"".join(map(framed, records)), "log.jsonl": lines[name]}
+        for name, records in logs.items()
+    }
+    picture = drawn(sorted(files), files, NONE, {})
+    assert picture is not None
+    first = picture["stretches"][0]["board"]["rows"][2]
+    assert first["name"] == "n3"
+    assert [cell["synced"] + cell["incoming"] for cell in first["cells"]] == [[]] * 4
+
+
 def _long(splits: int, entries: int) -> list[Record]:
     records: list[Record] = [["life", 1, "none"]]
     for number in range(entries):
@@ -217,7 +246,7 @@ def test_a_long_run_stays_small_and_says_what_is_left_out() -> None:
     picture = drawn(("n1",), files, NONE, {})
     assert picture is not None
     assert len(picture["stretches"]) == STRETCHES_MAX
-    assert "more splits and recoveries" in picture["not_drawn"]
+    assert picture["not_drawn"].endswith("only in the picture of the whole run: 35.")
     for stretch in (picture["whole"], *picture["stretches"]):
         for lane in stretch["lanes"]:
             assert 0 < len(lane["points"].split()) <= POINTS + 2
