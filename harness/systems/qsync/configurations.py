@@ -29,13 +29,13 @@ READ_CONFIRMED = "read-confirmed"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamedConfiguration:
-    """The settings of a letter. `protocol` is the version of the wire: "3.x", or "2.6" without terms on it."""
+    """The settings of a letter. `protocol` is the version of the wire, one of `PROTOCOLS`; 2.6 has no terms on it."""
 
     letter: str
     name: str
     summary: str
     election_mode: str = "candidate"
-    protocol: str = "3.x"
+    protocol: str = "3.2"
     rollback_on_timeout: bool = False
     synchronous_promote: bool = True
     terms_in_acks: bool = True
@@ -194,5 +194,6 @@ def modes_of(words: str, nodes: int) -> tuple[str, ...]:
     if len(modes) != nodes:
         raise ValueError(f"election modes of {len(modes)} nodes were given, expected 1 or {nodes}: {words}")
     if set(modes) != {"off"} and set(modes) <= {"off", "voter"}:
-        raise ValueError(f"no node could ever lead: {words}; try: candidate,voter,voter")
+        attempt = ",".join(("candidate", *["voter"] * (nodes - 1)))
+        raise ValueError(f"no node could ever lead: {words}; try: {attempt}")
     return modes

@@ -123,6 +123,7 @@ def test_modes_may_be_mixed() -> None:
             "the same options on all nodes",
         ),
         ({"election_mode": "voter"}, "no node could ever lead"),
+        ({"election_mode": "voter", "nodes": 5}, "try: candidate,voter,voter,voter,voter$"),
         ({"election_fencing": "hard"}, "unknown fencing mode"),
     ],
 )
