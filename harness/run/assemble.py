@@ -165,11 +165,20 @@ def _check_words(plan: Plan, system: System, workload: Workload) -> None:
     """WrongUse where the client cannot say what the workload asks."""
     missing = sorted(step.__name__ for step in workload.uses - system.client.speaks)
     if missing:
-        able = [name for name, other in WORKLOADS.items() if other.uses <= system.client.speaks]
         raise WrongUse(
             f"the workload {plan.workload} asks for {', '.join(missing)}, which the client of --system {plan.system} "
-            f"does not speak; try: --workload {' or '.join(able) or '(none fits)'}"
+            f"does not speak; try: --workload {_fitting(system)}"
         )
+
+
+def _fitting(system: System) -> str:
+    """The workloads that the client can speak, over spaces that the system has."""
+    able = [
+        name
+        for name, other in WORKLOADS.items()
+        if other.uses <= system.client.speaks and {*other.asynchronous} <= {*system.asynchronous_spaces}
+    ]
+    return " or ".join(able) or "(none fits)"
 
 
 def _check_deletions(plan: Plan, system: System, workload: Workload) -> None:
@@ -201,7 +210,7 @@ def _check_spaces(plan: Plan, system: System, workload: Workload) -> None:
     if not {*wanted} <= {*there}:
         raise WrongUse(
             f"the workload {plan.workload} writes to the asynchronous space {wanted[0]!r}, which "
-            f"--system {plan.system} does not have; try: --workload append"
+            f"--system {plan.system} does not have; try: --workload {_fitting(system)}"
         )
 
 
