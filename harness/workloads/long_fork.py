@@ -75,7 +75,9 @@ class LongFork(Transactions):
         reads = [each for each in history.select(f="txn", outcome="ok", phase="load") if _is_of_a_group(each)]
         wanted = max(1, int(len(reads) * SHARE_IN_BETWEEN))
         between = sum(_is_in_between(each) for each in reads)
-        if between < wanted:
+        if not reads:
+            yield f"no read of several keys succeeded; with one worker there is none: try --workers {GROUP_SIZE}"
+        elif between < wanted:
             yield f"too few reads saw a part of their group: {between} of {len(reads)}, {wanted} are needed"
 
 
