@@ -57,8 +57,9 @@ class Configuration:
             raise ValueError(f"expected every master once, got {', '.join(self.masters)}")
         if self.name not in self.masters:
             raise ValueError(f"expected a master named {self.name!r} among {', '.join(self.masters)}")
-        if min(self.busy_ns, self.idle_ns, self.round_ns, self.batch, self.workers) <= 0:
-            raise ValueError("expected times of rounds above 0, at least 1 worker, and 1 transaction a batch")
+        for name in ("busy_ns", "idle_ns", "round_ns", "batch", "workers"):
+            if getattr(self, name) <= 0:
+                raise ValueError(f"expected {name} above 0, got {getattr(self, name)}")
         if 0 < self.split_ns <= 2 * self.idle_ns:
             raise ValueError(
                 f"expected a split time-out above two idle rounds ({2 * self.idle_ns} ns), or 0, got {self.split_ns} ns"
