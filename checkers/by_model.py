@@ -173,7 +173,9 @@ def _explaining(found: Judgement, history: History, failed_cas_observes: bool, o
 
 
 def _may_explain(start: Start, found: Judgement, history: History) -> bool:
-    """Whether it changes any answer that a witness rests on. One of no order rests on no others than it names."""
+    """Whether the start changes an answer that a witness rests on. A witness of `NO_ORDER` rests only on the operations
+    that it names; any other may rest on all of them.
+    """
     from checkers.transactional.anomalies import NO_ORDER
 
     shown = _shown(found)

@@ -106,7 +106,11 @@ def _participants(logs: Logs, baseline: Sequence[str]) -> dict[int, set[str]]:
 
 
 def _copies(logs: Logs, cut: str, before: Befores, takes: Mapping[int, set[str]]) -> None:
-    """Add what a node got as a copy before a base snapshot that precedes the cut."""
+    """Add what a node got as a copy before a base snapshot that precedes the cut.
+
+    Such a node lacks records: its log begins late, or data came as a copy. The first base snapshot after that holds the
+    copy.
+    """
     for node in logs.nodes:
         start = _mark(logs, node, START, cut)
         lacks = node in logs.cut_off
@@ -175,6 +179,7 @@ def _prefixes(logs: Logs, before: Befores, takes: Mapping[int, set[str]], _: Seq
                 same = writers.setdefault((key, version), xid)
                 _need(same == xid, f"a version of {logs.keys[key]} has two writers")
                 is_gap = earlier is not None and xid in before[node] and earlier not in before[node]
+                # A gap beside a torn writer is a violation of the level "transactions", and not of this one.
                 is_torn = any(
                     len({writer in before[taker] for taker in takes.get(writer, ())}) > 1
                     for writer in (xid, -1 if earlier is None else earlier)

@@ -17,11 +17,12 @@ from checkers.linearizable.search import Decision
 from checkers.linearizable.shrinking import Proof, Subject
 
 Keys = Sequence[str | None]
-FEW = 200  # operations up to which a witness is listed; beyond, the verifier walks through the whole past
-CONFIGURATIONS_MAX = (
-    64  # what may be possible at once where the verifier is to walk through a past of any length
-)
+FEW = 200
+"""Operations up to which a witness is listed; beyond, the verifier walks through the whole past."""
+CONFIGURATIONS_MAX = 64
+"""Configurations that may be possible at once where the verifier walks through the past."""
 CALLS_MAX = 20_000
+"""Calls of a past through which the verifier walks."""
 
 
 def of_yes(keys: Keys, names: list[int]) -> dict[str, Any]:
@@ -30,7 +31,7 @@ def of_yes(keys: Keys, names: list[int]) -> dict[str, Any]:
 
 
 def names_in_order(model: Model, subjects: Sequence[Subject], decision: Decision) -> list[int]:
-    """The names for `of_yes`."""
+    """The names for `of_yes`: the order that the search found, or the one that its log of placed calls gives."""
     order = decision.order
     if order is None:
         assert decision.log is not None
@@ -65,8 +66,9 @@ def of_no(
     if shown := _shown(subjects, decision, proof):
         return {"kind": "witness", "keys": list(keys), **shown}
     until = subjects[decision.failing].call.complete
-    walked = decision.algorithm != monitors.NAME and decision.configurations <= CONFIGURATIONS_MAX
-    if not walked or len(subjects) > CALLS_MAX:
+    # A monitor has counted no configurations.
+    are_few = decision.algorithm != monitors.NAME and decision.configurations <= CONFIGURATIONS_MAX
+    if not are_few or len(subjects) > CALLS_MAX:
         return None
     return {"kind": "configurations", "keys": list(keys), "until": until}
 

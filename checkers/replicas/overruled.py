@@ -34,7 +34,8 @@ ROLLED_BACK = ("(216)", "(217)", "(40)")
 
 
 def check(history: History, *, space: str = "register") -> Verdict:
-    """Whether every write that was reported rolled back stayed so. `details`: rolled_back, overruled."""
+    """Whether every write that was reported rolled back stayed so. `space`: the part of a dump that has the rows of the
+    register (`checkers.replicas.kept`). `details`: rolled_back, overruled."""
     writes = by_key(_concerned(history))
     held = _held(history, space)
     shown = _shown(history)

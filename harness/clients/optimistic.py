@@ -27,7 +27,8 @@ def if_unchanged(
 ) -> Outcome:
     """`read` gives the value (None: no value) and the version of each place, all of one moment, and misses no earlier
     acknowledged write. `write` writes these values (None: it deletes the key) if all places still have these
-    versions, else it returns False.
+    versions, else it returns False. Steps that change nothing need no `write`: the moment of the read is theirs.
+    `role` and `mode` go into the outcome.
 
     Raises NotDone if the read failed, or if another client was faster: there is no second try.
     """

@@ -84,7 +84,7 @@ class ClusterMachine(RuleBasedStateMachine):
     """The folder for the plans of failures, for `qsync run --plan`; the last plan that is written is the smallest."""
 
     _without_success: ClassVar[dict[type, int]] = {}
-    """Machine → examples until now, as long as no operation of one succeeded."""
+    """Machine → examples until now, as long as no operation of one succeeded; −1: one has succeeded."""
 
     started = Bundle("faults")
 
@@ -123,7 +123,8 @@ class ClusterMachine(RuleBasedStateMachine):
 
     def begin(self, name: str, does: Does, **fields: Any) -> Any:
         """Begin a fault with these fields of `harness.faults.fault.Fault`. A rule returns the result to the bundle of
-        faults, from which `recover` takes it. `multiple()` if an active fault excludes it."""
+        faults, from which `recover` takes it. `multiple()` if an active fault excludes it, or if `FAULTS_AT_ONCE` are
+        active."""
         number = self.run.begin(name, does, **fields) if len(self.run.active) < FAULTS_AT_ONCE else None
         if number is None:
             self.say(f"no {name}: not beside the faults at work")

@@ -127,7 +127,7 @@ class Links:
         self._site.out.append(Send(link, [word, seq, marker, *payload]))
 
     def beat(self) -> None:
-        """Dial and ping peers; give up silent links."""
+        """Ping peers, and give up silent links: `_lose` dials them again."""
         now_ns, silent_ns = self._site.now.monotonic_ns, SILENT_BEATS * self._site.configuration.beat_ns
         for call in self._calls:
             if call.link is None:
