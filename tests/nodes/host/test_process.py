@@ -72,13 +72,16 @@ def test_what_keeps_a_node_from_starting_is_one_line(
     assert process.popen.wait(PATIENCE_S) == 1
 
 
-def test_a_port_in_use_is_named(start_host: StartHost) -> None:
-    """Broken, somebody would have to guess which of five nodes could not listen and why."""
+def test_a_port_in_use_is_named_and_the_files_stay_as_they_are(start_host: StartHost, tmp_path: Path) -> None:
+    """Broken, somebody would have to guess which of five nodes could not listen and why, or would lose a torn end."""
+    (tmp_path / "n1").mkdir()
+    (tmp_path / "n1" / "journal.txt").write_text("one\ntw")
     with socket.create_server(("127.0.0.1", 0)) as taken:
         listen = f"127.0.0.1:{taken.getsockname()[1]}"
         process = start_host(listen=listen)
         assert process.said == {"ready": False, "error": f"cannot listen on {listen}: address already in use"}
         assert process.popen.wait(PATIENCE_S) == 1
+    assert (tmp_path / "n1" / "journal.txt").read_text() == "one\ntw"
 
 
 def test_unreadable_data_is_named(start_host: StartHost, tmp_path: Path) -> None:
