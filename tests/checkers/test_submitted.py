@@ -50,6 +50,21 @@ ONE_THEN_ANOTHER = """
 2 asks write x 2
 2 ok write x 2
 """
+TWO_LATER = """
+1 asks write x 1
+1 submitted write x
+2 asks write x 2
+3 asks write x 3
+3 ok write x 3
+"""
+"""The third write is known to be confirmed before the second one, which was asked for sooner."""
+AT_ONCE = """
+1 asks write x 1
+2 asks write x 2
+1 submitted write x
+2 ok write x 2
+"""
+"""The second write was asked for before the first one was in the queue: it may stand in front."""
 LOST_THEN_ANOTHER = ONE_THEN_ANOTHER.replace("submitted", "lost")
 ELSEWHERE = """
 1 asks write x 1
@@ -88,6 +103,7 @@ def final(process: int, key: str, value: object) -> str:
     [
         (ONE_THEN_ANOTHER + read(3, "x", 1), "overtaken"),
         (ONE_THEN_ANOTHER + final(3, "x", 1), "overtaken"),
+        (TWO_LATER + read(4, "x", 1) + "2 ok write x 2\n", "overtaken"),
         (
             ONE_THEN_ANOTHER.replace("2 ok write x 2", "2 submitted write x")
             + read(3, "x", 2)
@@ -115,6 +131,7 @@ def test_a_submitted_write_that_took_effect_out_of_its_turn_is_refused(text: str
         ONE_THEN_ANOTHER.replace("2 ok write x 2", "2 lost write x") + read(3, "x", 1),
         LOST_THEN_ANOTHER + read(3, "x", 1) + "9 asks write z 9\n9 submitted write z\n",
         "1 asks write x 1\n1 submitted write x\n" + read(2, "x", None) + read(3, "x", 1),
+        AT_ONCE + read(3, "x", 1),
         ELSEWHERE + read(3, "x", 1),
         ELSEWHERE + read(3, "x", None),
         ADDED + read(3, "s", [2]) + read(4, "s", [2]),

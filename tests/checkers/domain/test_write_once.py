@@ -122,6 +122,19 @@ def test_what_nobody_promised_is_no_alarm() -> None:
     assert write_once.check(whole(lines, once=[1, 4], notes=[2])).result == "valid"
 
 
+def test_of_two_reads_that_overlap_neither_is_the_later_one() -> None:
+    """A read that took long and saw an old state would count as a node that went back."""
+    lines = [
+        put(1, "ok", once=[1]),
+        put(2, "invoke", once=[2]),
+        read(3, "invoke", node="n2"),
+        read(4, node="n2", once=[1, 2]),
+        {**read(3, node="n2", once=[1]), "type": "late"},
+        {**put(2, "ok", once=[2]), "type": "late"},
+    ]
+    assert write_once.check(whole(lines, once=[1, 2])).result == "valid"
+
+
 def test_a_row_that_was_there_is_not_that_of_the_insert_which_failed() -> None:
     """A client that asks again after a lost answer, and hears that the row is there, would make a right store wrong."""
     lines = [put(1, "info", once=[1]), put(2, "fail", once=[1]), read(3, once=[1]), put(4, "fail", once=[2])]
