@@ -107,6 +107,20 @@ def test_each_wrong_answer_is_found(at: int, change: Callable[[Json], Any], rule
     assert verdict.witnesses[0].events
 
 
+def test_an_answer_of_any_later_revision_counts() -> None:
+    """An answer from the past would pass if the next revision was answered late."""
+    first, second, third, past = served(put("a", "x"), put("b", "y"), put("c", "z"), get("a"))
+    assert past.answer is not None
+    requests = [
+        Asked(first.request, first.answer, 0, 1),
+        Asked(second.request, second.answer, 2, 20),
+        Asked(third.request, third.answer, 3, 4),
+        Asked(past.request, {**past.answer, "Revision": 2}, 5, 6),
+    ]
+    verdict = etcd_kv.check(history_of(requests))
+    assert [witness.rule for witness in verdict.witnesses] == ["revision-back-in-time"], verdict.summary
+
+
 def test_what_was_written_before_the_record_began_is_unknown() -> None:
     """A green light would stand on values that nobody recorded, or an alarm on them."""
     verdict = etcd_kv.check(history_of(RIGHT[3:]))
