@@ -123,10 +123,10 @@ class Conductor:
             self._course.is_over = True
             try:
                 self._monitor.note_ended()  # a node that broke before the monitor began is an anomaly all the same
-                self.record.flush()
+                self.record.flush()  # before the stop, which may be slow: a kill meanwhile takes no line away
             finally:
                 await self.cluster.stop()
-                self._monitor.note_orphans()
+                self._monitor.note_orphans()  # most are found when their nodes are stopped
                 if self._monitor.is_up:
                     self._monitor.note_rare_turns()
 
@@ -144,7 +144,7 @@ class Conductor:
         if self.plan.needs_operator and not self._has_own_operator():
             self._monitor.operator = ReelectionOperator(self.plan, self.cluster, self.system)
         if self.plan.fails_over:
-            await self._monitor.look()
+            await self._monitor.look()  # operations go to the present leader from the first one on
         await self._begin()
         async with self._operated():
             await self._load()
@@ -174,7 +174,7 @@ class Conductor:
         try:
             for task in (*workers, *nemesis.slots):
                 await task
-            await nemesis.end_directed()
+            await nemesis.end_directed()  # behind the slots: the monitor goes on until each fault is healed
             course.is_over = True
             await monitor
         finally:
@@ -183,7 +183,9 @@ class Conductor:
                 task.cancel()
             nemesis.cancel()
             monitor.cancel()
-        if course.failure is not None:
+        if (
+            course.failure is not None
+        ):  # parts keep their errors: without this line a broken run would be judged
             raise course.failure
         self._monitor.note_ended()
 
@@ -197,7 +199,7 @@ class Conductor:
             late_ns = now_ns() - operation.at_ns
             if late_ns < 0:
                 await course.wait_until(operation.at_ns)
-            if course.is_interrupted:
+            if course.is_interrupted:  # which ends the wait early: the operation is not due
                 break
             if late_ns > SKIPPED_NS:  # its time passed while this worker waited for an answer
                 skipped.append(operation)
@@ -206,6 +208,8 @@ class Conductor:
                 self._recorder.skipped(worker, skipped)
             done = await self._perform(operation, process, seen, client=client)
             if done.type == "info":
+                # The operation stays open for ever, so its process does nothing more. The connection may still bring
+                # its answer, which would be taken for the next one's; not where an answer came ("submitted").
                 process, self._next_process = self._next_process, self._next_process + 1
                 client = client if done.error == SUBMITTED else process
         self._recorder.skipped(worker, skipped)
@@ -224,6 +228,7 @@ class Conductor:
         value = workload.resolved(operation, seen)
         node = self._present.name(operation.node)
         asked = asked_of(workload, operation, value)
+        # The recorded interval holds the true one: a later begin or an earlier end would accuse a correct store.
         asked_ns = now_ns()
         # Straight to the writer: passing twelve names on costs more than writing the line.
         self.record.record(
@@ -282,7 +287,7 @@ class Conductor:
         if not self._course.is_interrupted:
             self._recorder.phase("final reads")
             await self._read_everything()
-        if self._course.is_interrupted:
+        if self._course.is_interrupted:  # looked at again: the final reads may have been cut short
             self._recorder.record("info", "harness", "interrupted", value=self.ended_by or None)
         else:
             await self._monitor.look_for_ends()

@@ -31,7 +31,7 @@ class Course:
         them: without waiting until this part is awaited."""
         try:
             await coroutine
-        except Exception as error:
+        except Exception as error:  # no CancelledError: a part that is cancelled has not broken
             self.failure = self.failure or error
             self.interrupt()
 

@@ -79,7 +79,7 @@ def execute(
             _conduct(parts, folder, record, on_progress, interrupts, fails_fast)
         if parts.workload.everything(parts.plan) and not interrupts.asked:
             restore_drawn(parts, record, files_in(folder.nodes, parts.plan), _starting_in(folder, interrupts))
-        record.close()
+        record.close()  # here, and not below alone: a disk that is full now makes the run inconclusive
     except HarnessError as error:
         failure = error
         _note(record, error.message)
@@ -201,7 +201,7 @@ def in_virtual_time(cluster: SimCluster, conductor: Conductor) -> bool:
         nonlocal is_pressed
         is_pressed = True
         conductor.interrupt()
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # a second one raises, wherever the run is
 
     signal.signal(signal.SIGINT, interrupt)
     try:

@@ -100,6 +100,7 @@ def stored(
 
     Raises StoreError in one line if it is not, or cannot be read.
     """
+    # Before it is read: a record that changes meanwhile then differs from its hashes, and its verdict shows that.
     record = hashes.of_record(folder.path)
     if recorded is None:
         hashes.must_be_as_judged(folder.path, record)
@@ -146,7 +147,7 @@ def judged(run: Stored) -> dict[str, Any]:
         if promise is not None and promise != run.plan.promise:
             own = f"--promise {run.plan.promise}" if run.plan.promise else verdict["promise"]["configuration"]
             verdict["sentence"] = f"Judged by --promise {promise}, not by {own}: {verdict['sentence']}"
-        return {**verdict, "asked": asked}
+        return {**verdict, "asked": asked}  # not kept: it would replace the run's own verdict
     if drawings := drawings_of(run.case, verdict):
         verdict["drawings"] = drawings
     try:
@@ -219,7 +220,7 @@ def conclude(
         raise failure or error from error  # the first error is the one to report
     if failure is not None and _says_all(failure, verdict):
         raise failure
-    code = int(verdict["exit_code"])
+    code = int(verdict["exit_code"])  # an anomaly is one, whoever ended the run
     return verdict, INTERRUPTED if recorded.interrupted and code != ANOMALY else code
 
 

@@ -74,6 +74,7 @@ class Monitor:
             states[node] = status
             value = {"up": False} if status is None else {"up": True, **status}
             self.recorder.record("info", "monitor", "state", node=node, value=value)
+        # While no node leads the last leader stays: in each election names would be exchanged back.
         self.present.leads(self.system.owner_now(states) or self.present.leader)
         if self.operator is not None:
             self.operator.look(states)

@@ -96,6 +96,7 @@ class Nemesis:
                 has_no_target = fault is not None and self.present.fault(fault) is None
                 self.recorder.left_out(drawn, GONE if has_no_target else LATE)
                 continue
+            # The end of an operator's action is not drawn: the next fault begins when that is over, and lasts as long.
             is_late = is_late or present.does in ADMINISTERED
             beside = self.excluded_by(present)
             if beside is not None:  # its node was exchanged for one that is down already, say
@@ -122,7 +123,7 @@ class Nemesis:
         )
         if resolved is None or self._is_hindered(resolved):
             return
-        self._begun[fault.id] = None
+        self._begun[fault.id] = None  # from here on the end of the load waits for it, and does not cancel it
         await self._fault(msgspec.structs.replace(resolved, at_ns=now_ns, until_ns=now_ns + lasts_ns))
 
     def _is_hindered(self, directed: Fault) -> bool:
@@ -203,7 +204,7 @@ class Nemesis:
             await self._change_shapes(fault)
             await self.course.wait_until(fault.until_ns)
         except Exception as error:
-            broken = error  # first the healing
+            broken = error  # first the healing, also of a fault that began on some nodes only
         finally:
             await self._heal(fault, broken)
 
@@ -228,6 +229,7 @@ class Nemesis:
             await self.course.wait_until(ends[number - 1])
             if self.course.is_interrupted:
                 return
+            # The last shape is never skipped: a partition that never changed has no effect.
             if self.cluster.now_ns() < ends[number] or number == len(fault.shapes) - 1:
                 assert isinstance(self.cluster, ChangesShapes), "a cluster that cannot do it has refused it"
                 await self.cluster.change(fault, number)
@@ -241,6 +243,7 @@ class Nemesis:
         except Exception as error:
             broken = broken or error
         finally:
+            # Its end is written even if the healing broke: a fault without an end excuses all that follows.
             known = evidence or _nothing_known(fault, asked_ns, broken)
             value = {"id": fault.id, **msgspec.to_builtins(known)}
             self.recorder.record("info", "nemesis", fault.name, value=value)

@@ -68,7 +68,6 @@ class Watch:
         self._others: list[Event] = []
         """Lines that no client wrote, but for `OFTEN`."""
         self._time_ns = 0
-        self._crashes = 0
         self._has_news = False
         self.judged = 0
         """How often a key was judged."""
@@ -171,7 +170,7 @@ class Watched:
         except (HistoryError, OSError):
             return ""  # the record is not there yet, or was handed over meanwhile: the next look reads the same bytes
         try:
-            lines = data.split(b"\n")
+            lines = data.split(b"\n")  # the last one has no end yet, or is empty
             self._at -= len(lines.pop())  # a line that is not finished is read again next time
             if self._watch is None and lines:
                 self._watch = Watch(self._plan, parse_header(lines.pop(0)), self._spilled)

@@ -11,15 +11,16 @@ import pytest
 
 from checkers.history import jsonl
 from harness.clients.reply import Lost, NotSent, Replied, Reply
-from harness.cluster.protocol import Ended
+from harness.cluster.protocol import Ended, Orphans
 from harness.errors import ClusterError, StoreError
 from harness.faults.fault import Fault
 from harness.plan.plan import SECOND_NS
 from harness.run.assemble import header, parts_of
 from harness.run.conductor import Conductor, step_ns_of
+from harness.run.course import Course
 from harness.run.monitor import Monitor
 from harness.systems.plans import planned
-from nodes.iproto.messages import Call, Refusal, Request
+from nodes.iproto.messages import Answer, Call, Refusal, Request
 from tests.harness.fake_cluster import AsyncioCluster, FakeCluster
 from tests.harness.run.conducted import MILLISECOND_NS, PAUSE, Recorded, drawn, operation
 
@@ -58,6 +59,21 @@ def test_after_an_unknown_outcome_the_worker_goes_on_as_a_new_process() -> None:
     load = [(one.process, one.type) for one in history.operations if one.phase == "load"]
     assert load == [(0, "ok"), (0, "info"), (2, "ok"), (2, "info"), (3, "ok")]
     assert [one.process for one in history.operations if one.phase == "final"] == [4, 5, 6, 7]
+
+
+def test_after_silence_a_connection_is_new_and_after_an_answer_it_stays() -> None:
+    """If it failed, the answer to an operation of unknown outcome could be taken for that to the next one; or each
+    write that is only submitted would cost a connection."""
+    submitted = Replied(Answer(1, ({"committed": None, "role": "owner", "results": [None]},)))
+    replies: list[Reply | None] = [None, submitted, Lost("reset"), None]
+    cluster = FakeCluster(answering=lambda *_: replies.pop(0) if replies else None)
+    connections: list[int] = []
+    cluster.on_call = lambda process, *_: connections.append(process)
+    plan = drawn(*(operation(10 * number, wait="submit") for number in range(1, 5)), commit_wait="submit")
+    history = Recorded(plan, cluster).history
+    load = [(one.process, one.type) for one in history.operations if one.phase == "load"]
+    assert load == [(0, "ok"), (0, "info"), (2, "info"), (3, "ok")]
+    assert [each for each in connections if each >= 0][:4] == [0, 0, 0, 3]
 
 
 def test_an_outcome_that_is_known_keeps_the_process() -> None:
@@ -215,6 +231,54 @@ def test_the_error_of_any_worker_ends_the_run_in_order(kind: type[FakeCluster], 
     assert [fault.end_index is not None for fault in recorded.history.faults] == [True]
     assert recorded.events[-1].time_ns < 1_000 * MILLISECOND_NS
     assert getattr(cluster, "complaints", []) == []
+
+
+class Buffered(io.BytesIO):
+    """A record on a disk: `kept` is what a kill would leave."""
+
+    kept = b""
+
+    def flush(self) -> None:
+        self.kept = self.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("method", "line"),
+    [("inject", b'"process":"nemesis"'), ("stop", b'"f":"dump"'), ("stop", b'"f":"crash"')],
+)
+def test_what_was_recorded_is_on_disk_before_nodes_are_touched(method: str, line: bytes) -> None:
+    """If it failed, a harness that is killed while a fault begins, or while nodes are slow to stop, would leave a
+    record without that fault, or without the end of the run."""
+    kept: list[bytes] = []
+
+    class Touched(FakeCluster):
+        def _asked(self, asked: str, detail: object = "") -> None:
+            if asked == method:
+                kept.append(file.kept)
+            super()._asked(asked, detail)
+
+    cluster, file = Touched(), Buffered()
+    cluster.later(
+        2_200 * MILLISECOND_NS, lambda: cluster.to_end.append(Ended("n2", 2_200 * MILLISECOND_NS, "exit 1"))
+    )
+    plan = drawn(operation(10), operation(2_199, "read"), faults=(PAUSE,))
+    parts = parts_of(plan)
+    cluster.run(
+        Conductor(plan, cluster, parts.system, parts.workload, jsonl.Writer(file, header(parts))).run()
+    )
+    assert len(kept) == 1
+    assert line in kept[0]
+
+
+def test_processes_that_are_found_when_nodes_are_stopped_are_recorded() -> None:
+    """If it failed, a store whose workers outlive it would not be found out: most are found at the very end."""
+
+    class LeavesWorkers(FakeCluster):
+        def orphans(self) -> tuple[Orphans, ...]:
+            return (Orphans("n2", self.now_ns(), "worker 7"),) * self.stopped
+
+    told = Recorded(drawn(operation(10)), LeavesWorkers()).of("harness")
+    assert [event.node for event in told if event.f == "orphans"] == ["n2"]
 
 
 def test_a_record_that_cannot_be_kept_ends_the_run_and_the_cluster() -> None:
@@ -381,3 +445,17 @@ def test_ten_thousand_workers_do_not_wake_up_ten_times_a_second_each() -> None:
     assert 10_000 * SECOND_NS // step_ns_of(many) <= 5_000
     assert step_ns_of(planned(workers=10)) == SECOND_NS // 10
     assert step_ns_of(many.changed(cluster="sim")) == SECOND_NS // 10
+
+
+def test_the_error_that_ended_a_run_is_the_first_one() -> None:
+    """If it failed, a run would be told to have broken of what its breaking led to."""
+
+    async def breaks(why: str) -> None:
+        raise ClusterError(why)
+
+    cluster = FakeCluster()
+    course = Course(cluster)
+    for why in ("the first", "the second"):
+        cluster.run(course.part(breaks(why)))
+    assert course.is_interrupted
+    assert str(course.failure) == "the first"

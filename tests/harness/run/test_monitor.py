@@ -111,3 +111,16 @@ def test_every_node_is_watched_while_the_load_goes_on() -> None:
     assert {node: asked.count(node) >= 6 for node in ("n1", "n2", "n3")} == dict.fromkeys(
         ("n1", "n2", "n3"), True
     )
+
+
+def test_while_no_node_leads_operations_go_to_the_last_leader() -> None:
+    """If it failed, names would be exchanged back in each election, and operations would go to other nodes."""
+    leaders = ["n3"]
+
+    class Elects(Qsync):
+        def owner_now(self, statuses: object) -> str | None:
+            return leaders.pop() if leaders else None
+
+    recorded = Recorded(drawn(operation(10)), FakeCluster(), system=Elects())
+    assert leaders == []
+    assert recorded.conductor._present.leader == "n3"

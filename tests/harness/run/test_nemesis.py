@@ -109,3 +109,45 @@ def test_the_end_of_a_fault_is_always_written(methods: tuple[str, ...]) -> None:
     if "heal" in methods:
         assert (fault.took_effect, fault.healed) == (False, False)
         assert fault.evidence["detail"] == f"not healed: {methods[0]} broke"
+
+
+def test_a_step_of_a_directed_schedule_ends_in_its_time() -> None:
+    """If it failed, the end of the load would cut a step short that is at work, and its scene would be another one."""
+    hold = msgspec.structs.replace(
+        PAUSE, name="holds", does="hold", nodes=(), links=(("n1", "n2"),), until_ns=700 * MILLISECOND_NS
+    )
+    waits = msgspec.structs.replace(hold, id=1, at_ns=800 * MILLISECOND_NS, until_ns=900 * MILLISECOND_NS)
+    plan = drawn(operation(10), operation(100), faults=(hold, waits))
+    (fault,) = Recorded(plan, FakeCluster()).history.faults
+    assert (fault.id, fault.heal_asked_ns) == (0, 700 * MILLISECOND_NS)
+
+
+def test_a_changing_partition_changes_though_its_cluster_was_slow() -> None:
+    """If it failed, a partition that took as long to begin as to last would never change, and have no effect."""
+
+    class SlowToBegin(FakeCluster):
+        changes: list[int]
+
+        async def inject(self, fault: Fault) -> None:
+            await super().inject(fault)
+            await self.sleep_until(200 * MILLISECOND_NS)
+            self.changes = []
+
+        async def change(self, fault: Fault, number: int) -> None:
+            self.changes.append(number)
+
+    links = (("n1", "n2"),), (("n1", "n3"),), (("n2", "n3"),)
+    shapes = tuple(
+        Shape(after_ns=30 * number * MILLISECOND_NS, links=cut) for number, cut in enumerate(links)
+    )
+    changing = msgspec.structs.replace(
+        PAUSE,
+        name="changing-partitions",
+        does="changing-cut",
+        nodes=(),
+        links=tuple(link for cut in links for link in cut),
+        shapes=shapes,
+    )
+    cluster = SlowToBegin()
+    Recorded(drawn(operation(10), faults=(changing,)), cluster)
+    assert cluster.changes == [2], "one between them had no time left"
