@@ -509,7 +509,8 @@ def replay(
     while True:
         while event < events and (completed_at[event] == NONE or gone[completed_at[event]] == 1):
             event += 1
-        if begun < count and (event == events or invoke[begun] < event):
+        # Not <: what begins at the event at which another one ended is concurrent with it.
+        if begun < count and (event == events or invoke[begun] <= event):
             stack[height] = begun
             height += 1
             begun += 1

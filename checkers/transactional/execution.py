@@ -363,7 +363,8 @@ class _Execution:
             if self.begun == len(self.by_gate):
                 return
             node = self.by_gate[self.begun]
-            if self.event < len(self.closed) and self.gate[node] >= self.event:
+            # Not >=: what begins at the event at which another one ended is concurrent with it.
+            if self.event < len(self.closed) and self.gate[node] > self.event:
                 return
             self.begun += 1
             self.let_in[node] = 1

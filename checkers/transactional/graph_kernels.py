@@ -139,7 +139,8 @@ def serial_order(
                         total += 1
         while event < len(closed_by) and (closed_by[event] == NONE or gone[closed_by[event]] == 1):
             event += 1
-        if begun == nodes or (event < len(closed_by) and gate[by_gate[begun]] >= event):
+        # Not >=: what begins at the event at which another one ended is concurrent with it.
+        if begun == nodes or (event < len(closed_by) and gate[by_gate[begun]] > event):
             break
         node = by_gate[begun]
         begun += 1

@@ -15,7 +15,7 @@ from checkers.limits import Limits, interrupt, within
 from checkers.proofs import verify_isolation
 from checkers.proofs.meaning import Terms
 from checkers.transactional import append_kernels, checker, execution, polygraph
-from checkers.transactional.columns import READ, WRITE, Columns, columns_of
+from checkers.transactional.columns import READ, WRITE, Columns, Workload, columns_of
 from checkers.transactional.graph import Constraints
 from checkers.transactional.proving import Prover
 from checkers.transactional.search import Search
@@ -252,6 +252,19 @@ def test_events_far_apart_or_at_once() -> None:
     at_once = replace(stale, complete=together)
     found = transactional.check_columns(at_once, model="strict-serializable").details["violations"]
     assert found == ["G-single-realtime"]
+
+
+@pytest.mark.parametrize(("workload", "write"), [("append", "ax1"), ("rw-register", "wx1")])
+def test_what_begins_as_another_ends_is_concurrent_with_it(workload: Workload, write: str) -> None:
+    """If this fails, events that are clock times raise a false alarm: one must come before what it ran beside."""
+    stale = columns_of(history(ok(1, write, 0, 1), ok(2, "rx", 2, 3)), workload)
+    beside = replace(stale, invoke=numpy.array([0, 1], numpy.int64))
+    for model in ("strict-serializable", "strong-snapshot-isolation", "strong-parallel-snapshot-isolation"):
+        results = [
+            transactional.check_columns(each, workload=workload, model=model).result
+            for each in (stale, beside)
+        ]
+        assert results == ["invalid", "valid"], model
 
 
 def _columns(**changed: Any) -> Columns:

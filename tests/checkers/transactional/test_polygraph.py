@@ -51,6 +51,8 @@ def drawn(chance: random.Random) -> Problem:
         gate[:count] = invoke
         closed = completed_at(ends, part)
         closed = numpy.where((closed >= 0) & split, closed + count, closed).astype(numpy.int32)
+        if chance.random() < 0.3:  # one begins at the event at which another one ends
+            gate[chance.randrange(count)] = ends[chance.randrange(count)]
     none = numpy.full(len(edges), -1, numpy.int32)
     source, target = (numpy.array([edge[at] for edge in edges], numpy.int32) for at in (0, 1))
     kind = numpy.full(len(edges), PROCESS, numpy.int8)
