@@ -119,10 +119,7 @@ class _Lists:
         again = int((twin >= 0).argmax()) if len(twin) else 0
         if len(twin) and twin[again] >= 0:
             raise twice_written(columns, int(twin[again]), again)
-        notes = Notes(
-            counts=numpy.zeros(len(RULES), numpy.int64),
-            samples=numpy.zeros((len(RULES), SAMPLES, 2), numpy.int64),
-        )
+        notes = no_notes(len(RULES))
         committed = (columns.outcome == OK).astype(numpy.int8)
         order = kernels.version_order(micros, survey, written, committed, notes)
         reads = kernels.judge_reads(micros, survey, written, order, committed, notes)
@@ -146,6 +143,11 @@ def _note_lost_updates(columns: Columns, survey: Survey, reads: Reads, notes: No
         other = updates.setdefault((int(c.key[micro]), shown), int(appends[0]))
         if other != appends[0]:
             note(notes, LOST, int(appends[0]), other)
+
+
+def no_notes(rules: int) -> Notes:
+    """Of so many rules no case."""
+    return Notes(numpy.zeros(rules, numpy.int64), numpy.zeros((rules, SAMPLES, 2), numpy.int64))
 
 
 def twice_written(columns: Columns, one: int, other: int) -> ModelError:

@@ -14,11 +14,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy
 
-from checkers.transactional.columns import FAIL, INFO, NIL, OK, WRITE, Columns, Int8s, Int32s, Int64s
+from checkers.transactional.append_kernels import Notes
+from checkers.transactional.columns import FAIL, INFO, NIL, OK, WRITE, Columns, Int8s, Int32s
 from checkers.transactional.graph import Time
 from checkers.transactional.register_kernels import G1A, G1B, NONE, OPEN, note
 
@@ -144,10 +144,10 @@ class Candidates:
             for choice in self.open_to(so_far=False)
         }
 
-    def noted(self, counts: Int64s, samples: Any) -> None:
+    def noted(self, notes: Notes) -> None:
         """Count the reads that show what none may show."""
         for rule, micro, write in self.wrong:
-            note(counts, samples, rule, micro, write)
+            note(notes, rule, micro, write)
 
     def unsure(self) -> list[int]:
         """The transactions of unknown outcome that a choice may take in.

@@ -23,11 +23,12 @@ from typing import Any
 import numpy
 from numpy.typing import NDArray
 
-from checkers.transactional.append import EDGES_MAX, Analysis, counts_of, problems_of, twice_written
+from checkers.transactional.append import EDGES_MAX, Analysis, counts_of, no_notes, problems_of, twice_written
+from checkers.transactional.append_kernels import SAMPLES, Notes
 from checkers.transactional.candidates import Candidates
-from checkers.transactional.columns import NIL, OK, WRITE, Columns, Int8s, Int32s, Int64s
+from checkers.transactional.columns import NIL, OK, WRITE, Columns, Int8s, Int32s
 from checkers.transactional.graph import Graph, Time, graph_of
-from checkers.transactional.register_kernels import CYCLIC, RULES, SAMPLES
+from checkers.transactional.register_kernels import CYCLIC, RULES
 
 Pairs = tuple[Int32s, Int32s]
 
@@ -43,11 +44,11 @@ def analysis(
 ) -> Analysis:
     """Raises ModelError if a value was written to a key twice, and the store says in which order it worked."""
     c = columns
-    owner, previous, last, _, writes, _ = append_kernels.survey(c.micros, c.key_count)
-    written, twin = append_kernels.written_values(c.micros, writes)
+    survey = append_kernels.survey(c.micros, c.key_count)
+    owner, previous, last = survey.owner, survey.previous, survey.last
+    written, twin = append_kernels.written_values(c.micros, survey.writes)
     writer = _with_unwritten(c, append_kernels.writers_of_reads(c.micros, written))
-    counts = numpy.zeros(len(RULES), numpy.int64)
-    samples = numpy.zeros((len(RULES), SAMPLES, 2), numpy.int64)
+    notes = no_notes(len(RULES))
     committed = (c.outcome == OK).astype(numpy.int8)
     candidates = None
     if (twin >= 0).any() or (c.value[c.f == WRITE] == NIL).any():
@@ -55,12 +56,9 @@ def analysis(
         if candidates.choices and columns.rank is not None:
             one, other = candidates.choices[0].versions[-2:]
             raise twice_written(columns, one if one < len(c.f) else other, other)
-        candidates.noted(counts, samples)
+        candidates.noted(notes)
         committed[candidates.unsure()] = 1
-    version = register_kernels.judge_registers(
-        *(c.first, c.outcome, c.f, c.key, c.value, c.length, owner, previous, last, writer, c.key_count),
-        *(committed, counts, samples),
-    )
+    version = register_kernels.judge_registers(c.micros, survey, writer, committed, notes)
     time = Time.of(columns, committed)
     pairs = [register_kernels.known_pairs(c.first, c.f, previous, version, committed)]
     touches = _Touches.of(columns, owner, previous, last, version, committed, time)
@@ -74,12 +72,12 @@ def analysis(
         pairs.append((timed[0], timed[1]))
     if columns.rank is not None:
         pairs.append(_in_rank(columns, owner, last, committed))
-    order = _Order(columns, graph_kernels, counts, samples, pairs)
+    order = _Order(columns, graph_kernels, notes, pairs)
     graph, all_edges = order.graph(register_kernels, owner, version, committed)
     return Analysis(
         committed=committed,
-        counts=counts_of(RULES, counts),
-        problems=problems_of(RULES, counts, samples),
+        counts=counts_of(RULES, notes.counts),
+        problems=problems_of(RULES, *notes),
         order=None,
         graph=graph,
         time=time,
@@ -125,9 +123,7 @@ def _are_made(columns: Columns, owner: Int32s, committed: Int8s, version: Int32s
 class _Order:
     """The pairs of versions, without those that are part of a circle."""
 
-    def __init__(
-        self, columns: Columns, kernels: Any, counts: Int64s, samples: Any, pairs: Sequence[Pairs]
-    ) -> None:
+    def __init__(self, columns: Columns, kernels: Any, notes: Notes, pairs: Sequence[Pairs]) -> None:
         self.columns = columns
         self.kernels = kernels
         earlier = numpy.concatenate([part[0] for part in pairs])
@@ -138,7 +134,7 @@ class _Order:
             earlier, later = (code // versions).astype(numpy.int32), (code % versions).astype(numpy.int32)
         circular = self._circular(versions, earlier, later)
         if circular.any():
-            _note_circles(columns, counts, samples, numpy.concatenate([earlier[circular], later[circular]]))
+            _note_circles(columns, notes, numpy.concatenate([earlier[circular], later[circular]]))
             earlier, later = earlier[~circular], later[~circular]
         self.earlier, self.later = earlier, later
         self.versions = versions
@@ -184,12 +180,12 @@ class _Order:
         )
 
 
-def _note_circles(columns: Columns, counts: Int64s, samples: Any, versions: Int32s) -> None:
+def _note_circles(columns: Columns, notes: Notes, versions: Int32s) -> None:
     circular = numpy.unique(versions[versions < len(columns.f)])
     keys, first = numpy.unique(columns.key[circular], return_index=True)
-    counts[CYCLIC] = len(keys)
+    notes.counts[CYCLIC] = len(keys)
     for place, micro in enumerate(circular[first][:SAMPLES]):
-        samples[CYCLIC, place] = (micro, -1)
+        notes.samples[CYCLIC, place] = (micro, -1)
 
 
 class _Touches:

@@ -12,7 +12,8 @@ from typing import Any
 import numpy
 from numpy import int8, int32
 
-from checkers.compiled import kernel
+from checkers.compiled import bare_kernel, kernel
+from checkers.transactional.append_kernels import Notes, Survey
 from checkers.transactional.columns import (
     FAIL,
     INFO,
@@ -24,12 +25,12 @@ from checkers.transactional.columns import (
     Int8s,
     Int32s,
     Int64s,
+    Micros,
 )
 
 NONE = -1
 OPEN = -2
 """The writer of a read whose value several transactions wrote."""
-SAMPLES = 16
 
 INTERNAL, FUTURE, G1A, G1B, GARBAGE, LOST, DIRTY, CYCLIC = range(8)
 RULES = (
@@ -45,41 +46,29 @@ RULES = (
 """The names of the codes above. A sample of a rule is a pair of micro-operations: the one at fault, and its cause."""
 
 
-@kernel
-def note(counts: Int64s, samples: Any, rule: int, micro: int, cause: int) -> None:
+@bare_kernel
+def note(notes: Notes, rule: int, micro: int, cause: int) -> None:
     """Count one case of `rule`, and keep it if there are few yet."""
-    if counts[rule] < SAMPLES:
+    # As that of `append_kernels`, which no kernel of this module may call (`checkers.compiled`).
+    counts, samples = notes.counts, notes.samples
+    if counts[rule] < samples.shape[1]:
         samples[rule, counts[rule], 0] = micro
         samples[rule, counts[rule], 1] = cause
     counts[rule] += 1
 
 
 @kernel
-def judge_registers(
-    first: Int64s,
-    outcome: Int8s,
-    f: Int8s,
-    key: Int32s,
-    value: Int64s,
-    length: Int32s,
-    owner: Int32s,
-    previous: Int32s,
-    last: Int8s,
-    writer: Int32s,
-    key_count: int,
-    committed: Int8s,
-    counts: Int64s,
-    samples: Any,
-) -> Any:
+def judge_registers(micros: Micros, survey: Survey, writer: Int32s, committed: Int8s, notes: Notes) -> Any:
     """version int32[m]: the version that a read showed, or NONE if that follows from an earlier read or write of its
     transaction.
 
-    A value that no client wrote, or a failed transaction, is a version too: it may show further anomalies. Unsure
-    transactions that were read of are marked in `committed`.
+    `writer`: by read, the write of its value, NONE or OPEN. A value that no client wrote, or a failed transaction, is a
+    version too: it may show further anomalies. Unsure transactions that were read of are marked in `committed`.
     """
-    micros = len(f)
-    version = numpy.full(micros, NONE, int32)
-    updater = numpy.full(micros + key_count, NONE, int32)
+    first, outcome, f, key, value, length, _ = micros
+    owner, previous, last = survey.owner, survey.previous, survey.last
+    version = numpy.full(len(f), NONE, int32)
+    updater = numpy.full(len(f) + len(survey.longest), NONE, int32)
     for txn in range(len(outcome)):
         if outcome[txn] != OK:
             continue
@@ -95,19 +84,19 @@ def judge_registers(
                     continue
                 source = writer[origin]
                 if source >= 0 and outcome[owner[source]] == FAIL:
-                    note(counts, samples, DIRTY, micro, source)
+                    note(notes, DIRTY, micro, source)
                 read_version = version[origin]
                 if read_version == NONE:
                     continue
                 if updater[read_version] == NONE:
                     updater[read_version] = micro
                 elif owner[updater[read_version]] != txn:
-                    note(counts, samples, LOST, micro, updater[read_version])
+                    note(notes, LOST, micro, updater[read_version])
                 continue
             if length[micro] < 0:
                 continue
             if before != NONE and value[before] != value[micro]:
-                note(counts, samples, INTERNAL, micro, before)
+                note(notes, INTERNAL, micro, before)
             elif before != NONE:
                 while f[micro] == READ and before != NONE and f[before] == PREDICATE_READ:
                     before = previous[before]
@@ -116,23 +105,23 @@ def judge_registers(
             if writer[micro] == OPEN:
                 continue
             if value[micro] == NIL and writer[micro] == NONE:
-                version[micro] = micros + key[micro]
+                version[micro] = len(f) + key[micro]
                 continue
             source = writer[micro]
             if f[source] != WRITE:
-                note(counts, samples, GARBAGE, micro, NONE)
+                note(notes, GARBAGE, micro, NONE)
                 version[micro] = source
             elif owner[source] == txn:
                 if source > micro:
-                    note(counts, samples, FUTURE, micro, source)
+                    note(notes, FUTURE, micro, source)
             elif outcome[owner[source]] == FAIL:
-                note(counts, samples, G1A, micro, source)
+                note(notes, G1A, micro, source)
                 version[micro] = source
             else:
                 if outcome[owner[source]] == INFO:
                     committed[owner[source]] = 1
                 if last[source] == 0:
-                    note(counts, samples, G1B, micro, source)
+                    note(notes, G1B, micro, source)
                 version[micro] = source
     return version
 
