@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodes.kernel.effects import Connect, Disconnect, Effect, Log, Send, SetTimer
+from nodes.kernel.effects import CancelTimer, Connect, Disconnect, Effect, Log, Send, SetTimer
 from nodes.kernel.errors import StartAgain, StartRefused
 from nodes.kernel.events import (
     Connected,
@@ -400,6 +400,20 @@ def test_records_that_a_full_disk_refused_do_not_fail_in_the_next_life() -> None
     assert refused == 40
 
 
+def test_a_timer_that_is_set_anew_fires_once_at_its_new_time() -> None:
+    """Broken, a node's earlier setting of a timer fires the later one too soon."""
+    stage = Stage()
+    link = stage.link()
+    stage.tell(link, 0, SetTimer("t", 100 * MILLISECOND), within_ms=10)
+    stage.tell(link, 0, CancelTimer("t"), within_ms=10)
+    stage.tell(link, 0, SetTimer("t", 300 * MILLISECOND), within_ms=200)
+    assert TimerFired("t") not in stage.puppet().events
+    stage.tell(link, 0, SetTimer("t", 300 * MILLISECOND), within_ms=200)
+    assert TimerFired("t") not in stage.puppet().events
+    stage.run(200)
+    assert stage.puppet().events.count(TimerFired("t")) == 1
+
+
 def test_a_node_that_starts_again_begins_from_its_files() -> None:
     """Broken, what a life had in memory outlives it, or the node counts as one that ended by itself."""
     stage = Stage()
@@ -417,3 +431,23 @@ def test_a_node_that_starts_again_begins_from_its_files() -> None:
     assert stage.puppet() is not first
     assert stage.puppet().files["log"] == record(1).data
     assert "ended" in stage.client.words(link)[-1]
+
+
+def test_what_waited_for_a_paused_process_does_not_come_to_its_next_life() -> None:
+    """Broken, a process that starts again as it goes on is told of connections that ended with its former life."""
+    for seed in range(4):
+        stage = Stage(seed)
+        machine = stage.machine()
+        machine._make = _OverOnce
+        machine.kill()
+        machine.start()
+        link = stage.link()
+        machine.pause()
+        stage.world.network.send(link, stage.client, "over")
+        stage.run(30)
+        stage.world.network.connect(stage.client, "a")
+        stage.run(30)
+        machine.resume()
+        stage.run(30)
+        assert stage.puppet().events == [Started({})]
+        assert stage.crashes == []
