@@ -136,7 +136,7 @@ class VirtualChangingCut(VirtualFault):
         network, last = self.hands.network, self._observed[-1]
         last.ends(self.hands.now_ns(), network.take_effects(last.links))
         links = self.fault.shapes[number].links
-        network.cut(links)
+        network.cut(links)  # before the old ones are healed: a link in both is never open
         network.heal(last.links, random.Random(self.fault.seed + number))
         self._observed.append(ShapeAtWork(links, self.hands.now_ns()))
 

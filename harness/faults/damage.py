@@ -34,7 +34,7 @@ class RealDamage(Spoilt):
 
     async def _damage(self, node: str) -> None:
         disk = self.disks[node]
-        await disk.save()
+        await disk.save()  # before the damage: a node that refuses the damaged log is started on this
         size = await disk.damage(self.fault.damage, self.fault.logs, f"{self.fault.seed} {node}")
         self.counts["bytes_damaged"] += size
         self.counts["disks_damaged"] += size > 0

@@ -65,6 +65,7 @@ class RealDiskFault(RealFault):
 
     async def end(self) -> Evidence:
         self.heal_asked_ns = self.hands.now_ns()
+        # Before they are mended: the report of new orders begins anew.
         affected = [await self._effects(node, self.fault.id) for node in self.fault.nodes]
         healed = await self.each(self._mend)
         counts = {
@@ -84,7 +85,9 @@ class RealDiskFault(RealFault):
     async def _mend(self, node: str) -> bool | None:
         """Whether the disk reports that it read the end; None if the node does not run, so it cannot report."""
         well = Orders()
-        await self.disks[node].order(asdict(well))
+        await self.disks[node].order(
+            asdict(well)
+        )  # before the start: a node cannot start on a disk that fails writes
         if self.fault.does == DiskError.does and not self.processes.is_alive(node):
             # No other fault has a node down meanwhile: `harness.faults.overlap` excludes that.
             try:

@@ -50,6 +50,7 @@ def hinders_no_owner(does: str, options: Collection[str], decisive: Decisive) ->
 
 def meet(one: Fault, other: Fault) -> bool:
     """The two faults are at work at the same time."""
+    # One may begin at the instant at which the other ends: `slots_of` puts such two into one slot.
     return one.at_ns < other.until_ns and other.at_ns < one.until_ns
 
 

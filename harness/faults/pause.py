@@ -40,6 +40,7 @@ class RealPause(RealFault):
 
     async def end(self) -> Evidence:
         self.heal_asked_ns = self.hands.now_ns()
+        # All are looked at before the first goes on. The pid too: a node that was started anew was not paused.
         still = [await self._is_still_stopped(node) for node in self.fault.nodes]
         took_effect = self.all_seen and all(still)
         healed = await self.each(self._resume)

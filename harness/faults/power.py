@@ -83,7 +83,7 @@ class RealPowerLoss(Spoilt):
         await self.isolation.forget(self.fault)
         for node, disk in self.disks.items():
             if self.may_refuse:
-                await disk.save()
+                await disk.save()  # as the processes left it: what is lost next may be refused
             self.counts["bytes_lost"] += await disk.lose_unsynced(f"{self.fault.seed} {node}")
 
     async def end(self) -> Evidence:

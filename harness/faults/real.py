@@ -70,6 +70,7 @@ class RealFault:
             took_effect=took_effect,
             asked_ns=self.asked_ns,
             first_effect_ns=min(self.seen_ns, default=None),
+            # Not of those that were seen alone: from then on answers count as given under the fault.
             all_in_effect_ns=max(self.seen_ns) if self.all_seen else None,
             heal_asked_ns=self.heal_asked_ns,
             last_effect_ns=self.hands.now_ns(),

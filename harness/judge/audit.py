@@ -53,6 +53,7 @@ class Audit:
     ) -> list[tuple[str, Verdict]]:
         """(model, verdict) of each verdict that counts. `promised`: the model of the logs; `answers`: of the moments of
         answers; `violated`: checks that are invalid without settling, and are not repeated."""
+        # Only an invalid one counts: what logs say must not stand in for a verdict that clients' answers do not give.
         again = [
             (check.model, replace(verdict, checker=check.name + SETTLED))
             for check, verdict in self.settled
@@ -123,6 +124,7 @@ def audit(
 
 
 def _is_final(logs: Sequence[NodeLog], rules: LogRules, history: History) -> bool:
+    # A record that does not say whether nodes settled is not final: a row that is missing may still have come.
     return rules.is_complete(logs) and history.settled is True
 
 
@@ -130,6 +132,7 @@ def _after_settling(
     settling: Settled, checks: Sequence[Check], run_check: RunCheck
 ) -> tuple[tuple[Check, Verdict], ...]:
     """The checks that settling changes, with their verdicts."""
+    # An operation that happened stays one without an end: only those that did not happen change a verdict.
     judged_again = [check for check in checks if check.name in SETTLED_CHECKS and settling.did_not]
     return tuple((check, run_check(check, settling.history)) for check in judged_again)
 

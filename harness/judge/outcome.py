@@ -55,11 +55,13 @@ def weighed(case: Case, checked: Checked, evidence: Evidence) -> Weighed:
     excused |= _shown_by_fresh_reads(case.promise, promised)
     excused |= without_opportunity(promised, len(case.history.operations))
     judged = [replace(verdict, result=result_of(verdict)) for verdict in promised]
+    # An excuse takes an unknown away, and never an anomaly.
     decisive = [
         verdict for verdict in judged if verdict.result != "unknown" or verdict.checker not in excused
     ]
     undecided = {verdict.checker for verdict in decisive if verdict.result == "unknown"}
     missing = [*evidence.missing]
+    # Only if nothing but cuts is open: an unfinished cut explains no other check.
     if undecided and all(checker.startswith(OF_CUTS) for checker in undecided):
         missing += unfinished(case.history)
     outcome = outcome_of((verdict.result for verdict in decisive), missing, checked.left_out)

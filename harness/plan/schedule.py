@@ -170,6 +170,7 @@ def draw_faults(plan: Plan, owner: str, system: HasAbilities) -> tuple[Fault, ..
             fault = msgspec.structs.replace(fault, drift_ppm=0)
         if fault is not None and target:
             fault = msgspec.structs.replace(fault, nodes=(target,))
+        # Drawn for a fault that cannot be done, too: it takes its place in the stream, or all later ones would change.
         quiet_ns = int(chance.randrange(*QUIET_NS) * plan.calm_s)
         free_ns[slot] = until_ns + _quiet_ns(name, plan, quiet_ns)
         if fault is None or impossible(
@@ -274,7 +275,7 @@ def _fault(
     """One fault; None if it cannot be done to the members that there are then."""
     kind = FAULTS[name]
     action = ACTIONS[kind.does]
-    chance = plan.streams()[f"fault {number}"]
+    chance = plan.streams()[f"fault {number}"]  # its own: how much one fault draws changes no other
     nodes = action.candidates(members.present, members.absent, plan.voters)
     if action.is_of_disks and plan.cluster != "sim":  # a simulated schedule stays as it was drawn before
         nodes = [node for node in nodes if node not in plan.expectations.without_disk]
@@ -293,5 +294,6 @@ def _fault(
         return None
     if kind.does == "restart" and members.absent and len(members.present) <= members.quorum:
         return None  # a cluster that needs every node left restarts none of them
+    # The seed is drawn behind all that the fault itself draws: in front, every stored seed would be another run.
     fields = {"id": number, "name": name, "does": kind.does, "at_ns": at_ns, "until_ns": until_ns}
     return msgspec.convert({**fields, "seed": chance.getrandbits(32), **drawn}, Fault)

@@ -166,7 +166,7 @@ def unpack(path: Path, to: Path, bytes_max: int = BYTES_MAX) -> Unpacked:
     `bytes_max`: the most that the members together may claim to be.
     """
     with _damaged(path):
-        stored_seal = seal.intact(path)
+        stored_seal = seal.intact(path)  # first: no changed byte reaches the parser of archives
         with zipfile.ZipFile(path) as archive:
             manifest = _manifest(path, archive, stored_seal, min(bytes_max, shutil.disk_usage(to).free))
             for name in manifest.folders:
@@ -203,7 +203,7 @@ def _manifest(path: Path, archive: zipfile.ZipFile, stored_seal: Seal, room: int
     ):
         if is_wrong:
             raise StoreError(f"{path} is refused: {why}")
-    for info in infos:
+    for info in infos:  # by the name as it is stored: that in `filename` ends at the first NUL
         if why := _why_not(info.orig_filename) or _why_not_plain(info):
             raise StoreError(f"{path} is refused: its member {info.orig_filename!r}: {why}")
     manifest = _decoded(path, archive.read(MANIFEST))

@@ -131,7 +131,8 @@ class RunFolder:
         def write_list(path: Path) -> None:
             path.write_bytes(hashes.document({**record, **made}))
 
-        # The page is last: a program that waits for runs waits for it.
+        # The page is last: a program that waits for runs waits for it. Columns before the verdict: with a verdict a run
+        # counts as finished (`scan`).
         self._keep({**listed, hashes.HASHES: write_list, **page})
 
     def read_verdict(self) -> dict[str, object] | None:
@@ -156,8 +157,10 @@ class RunFolder:
                 for name, make in making.items():
                     with _file_system(f"write {name} to {self.path}"):
                         make(self._unfinished(name))
-                        _sync(self._unfinished(name))
-                for name in making:
+                        _sync(
+                            self._unfinished(name)
+                        )  # before the rename, or a power loss leaves a whole name, empty
+                for name in making:  # only when all are whole: else the earlier judgement stays
                     self._unfinished(name).replace(self.path / name)
                 _sync(self.path)  # after the renames, which last only when the folder is on disk
             except BaseException:
@@ -295,7 +298,7 @@ def resolve(path: Path) -> RunFolder:
     if not path.exists():
         raise WrongUse(f"{path} does not exist; try: results/latest, or the path from another folder")
     folder = path if path.is_dir() else path.parent
-    is_of_a_run = path.is_dir() or path.name in {HISTORY, COLUMNS, VERDICT, REPORT, "plan.json"}
+    is_of_a_run = path.is_dir() or path.name in {HISTORY, COLUMNS, VERDICT, REPORT, PLAN}
     if not is_of_a_run or not (folder / HISTORY).exists():
         raise WrongUse(
             f"{path} is no run: expected a folder with {HISTORY} in it; try: results/latest, or qsync run first"

@@ -1,6 +1,6 @@
 """The entries of results/: finished runs, unfinished runs, and entries that are not runs.
 
-A run is finished when its verdict stands beside its plan and its record; only the columns and the page are written
+A run is finished when its verdict stands beside its plan and its record; only its hashes and the page take their places
 after the verdict. A run without a verdict is active, or its harness was killed: the scan skips it and names it.
 `stamp` changes whenever an input file of the tables changes, so a run that was judged again counts as new.
 """

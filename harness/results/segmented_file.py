@@ -52,11 +52,12 @@ class SegmentedFile:
             self._packing.shutdown()
 
     def _hand_over(self) -> None:
-        self._room = self._segment_bytes
-        self._file.flush()
+        self._room = self._segment_bytes  # first: without hard links it is not tried again at every line
+        self._file.flush()  # a reader takes a segment for whole
         folder = self._path.parent / segments.FOLDER
         folder.mkdir(exist_ok=True)
         segment = folder / (segments.name(self._count + 1) + segments.PLAIN)
+        # A second name, then the new file in place of the first: no reader misses a byte in between, or after a kill.
         try:
             os.link(self._path, segment)
         except OSError as error:

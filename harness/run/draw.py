@@ -139,6 +139,7 @@ def operations_of(plan: Plan, system: System, workload: Workload, worker: int) -
     chance = streams[f"worker {worker}"]
     owner = system.owner(plan)
     replicas = [node for node in plan.node_names if node != owner] or [owner]
+    # A stream of its own: another commit wait mode changes no operation.
     waits = None if plan.commit_wait == COMPLETE else streams[f"waits of worker {worker}"]
     generator: Generator = workload.generator(plan, worker)
     time_ns = 0
@@ -146,7 +147,7 @@ def operations_of(plan: Plan, system: System, workload: Workload, worker: int) -
     while True:
         answer, generator = generator.next(context)
         if isinstance(answer, Draft):
-            where, replica = answer.node, chance.choice(replicas)  # drawn for every operation
+            where, replica = answer.node, chance.choice(replicas)  # drawn for every operation, used or not
             if where == "@owner":
                 where = owner
             elif where == "@replica":

@@ -82,6 +82,7 @@ class _Lines:
         self._begun_ns = self.record.time_ns
 
     def note(self, what: str, node: str, value: dict[str, object]) -> None:
+        # The clock of a second cluster begins at 0 again, twice if `begin_now` resets it: a record never goes back.
         time_ns = max(self.record.time_ns, self._begun_ns + self.now_ns())
         self.record.record(
             "info", "operator", what, time_ns=time_ns, node=node or None, value={"cut": self.cut, **value}
@@ -129,7 +130,7 @@ class SecondCluster:
         for writer in writers:
             await writer
         self.lines.note(CUT, "", {"named": named, "state": state, "why": why, "writes": self._written})
-        self.named = named if state == "ok" else None
+        self.named = named if state == "ok" else None  # an unfinished cut is not restored
         await system.set_up(plan, cluster)  # until nothing is under way any more
         await self._look(cluster, clients, LAST)
 

@@ -235,6 +235,7 @@ def attempts(faults: Iterable[FaultSpan], every: Spans[FaultSpan]) -> tuple[Atte
     """The faults that have to take effect, by kind, in the order of their first attempt."""
     kinds: dict[str, Attempts] = {}
     for fault in faults:
+        # A fault without an end has no evidence: `_unhealed` names it.
         if fault.end_index is None or _is_steered(fault, every) or was_refused(fault):
             continue
         kind = kinds.setdefault(fault.name, Attempts(fault.name, fault.does in CUTS))

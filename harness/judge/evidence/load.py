@@ -85,6 +85,7 @@ def load_of(case: Case) -> Load:
     """The operations of clients, and their outcomes."""
     plan, history = case.plan, case.history
     load = Asked.of_load(history)
+    # Under faults: while they surely were in effect. Quiet (`Quiet`): outside of all. The rest counts for neither.
     in_effect = united(sure for fault in history.faults if (sure := fault.sure) is not None)
     asked = int(plan.rate * plan.time_limit_s) if plan.drawn is None else len(plan.drawn.operations)
     counts = {TYPES[how]: load.count(how) for how in (OK, FAIL, INFO)}
@@ -182,6 +183,7 @@ class Quiet:
         begin_ns, end_ns = answers.span
         noisy = united((fault.start_ns, end_ns if fault.end_ns is None else fault.end_ns) for fault in faults)
         spans = _without((begin_ns, end_ns), noisy)
+        # A run that is all faults has its pace, too, or nothing could be asked of it.
         long = [span for span in spans if span[1] - span[0] >= PACE_NS] or [(begin_ns, end_ns)]
         told_ns = numpy.sort(answers.ended_ns[answers.is_told])
         pace = max(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,13 @@ import msgspec
 import pytest
 from click.testing import CliRunner
 
+from checkers.check import Check
 from checkers.history import jsonl
+from checkers.verdict import Result, Verdict, Witness
 from harness.cli.verbs.audit import command
 from harness.errors import StoreError
 from harness.judge import Case, Left, judge
+from harness.judge.audit import Audit
 from harness.plan.plan import Plan
 from harness.run.assemble import header, parts_of, simulated
 from harness.run.conductor import Conductor
@@ -32,8 +36,8 @@ from tests.suites import mostly_long
 SMALL = small(seed=3, time_limit_s=4.0, rate=60.0, faults=("kill",))
 
 
-def judged(plan: Plan) -> dict[str, Any]:
-    """A simulated run in memory with its logs, judged."""
+def judged(plan: Plan, changed: Callable[[bytes], bytes] = lambda record: record) -> dict[str, Any]:
+    """A simulated run in memory with its logs, judged. `changed`: its record."""
     parts = parts_of(plan)
     cluster = simulated(parts, None)
     record = io.BytesIO()
@@ -43,7 +47,7 @@ def judged(plan: Plan) -> dict[str, Any]:
     return judge(
         Case(
             plan,
-            jsonl.parse(record.getvalue()),
+            jsonl.parse(changed(record.getvalue())),
             Left(
                 logs=[log_of(name, machine.disk.files()) for name, machine in cluster.world.machines.items()],
                 effects=cluster.effects(),
@@ -73,6 +77,32 @@ def test_the_logs_of_sound_nodes_agree_and_settling_flips_nothing(
     assert all(check["result"] == "valid" for check in verdict["settled"]["checks"])
     assert verdict["settled"]["did_not"] + verdict["settled"]["happened"] > 0
     assert verdict["settled"]["open"] == 0
+
+
+@pytest.mark.parametrize("told", [b'"value":true', b'"value":false', b'"value":null'])
+def test_logs_deny_a_write_only_if_nodes_had_settled(told: bytes) -> None:
+    """Breaks if a write that was on its way when the nodes were stopped counted as one that did not happen: a read that
+    showed it would be an anomaly."""
+
+    def never_written(record: bytes) -> bytes:
+        """One more write, without an answer, of a value that is in no log; and what the harness tells of the end."""
+        lines = record.splitlines(keepends=True)
+        asked = next(
+            place for place, line in enumerate(lines) if b'"f":"write"' in line and b'"invoke"' in line
+        )
+        event = json.loads(lines[asked])
+        event["process"], event["value"] = 1_000_000, 987_654_321
+        lines.insert(asked, json.dumps(event).encode() + b"\n")
+        numbered = (
+            {**json.loads(line), "index": number} if number >= 0 else json.loads(line)
+            for number, line in enumerate(lines, start=-1)
+        )
+        whole = b"".join(json.dumps(each, separators=(",", ":")).encode() + b"\n" for each in numbered)
+        assert whole.count(b'"f":"settled","value":true') == 1
+        return whole.replace(b'"f":"settled","value":true', b'"f":"settled",' + told)
+
+    verdict = judged(small(seed=3, time_limit_s=2.0, faults=("none",)), never_written)
+    assert verdict["settled"]["did_not"] == (told == b'"value":true')
 
 
 @pytest.mark.parametrize("time_limit_s", [5.0, pytest.param(20.0, marks=pytest.mark.long)])
@@ -378,3 +408,25 @@ def test_a_part_of_a_transaction_is_damage(tmp_path: Path, part: slice) -> None:
         audited(tmp_path, {"n1": {name: begin + xlog.encode_block(rows) + torn}, "n2": sound})["outcome"]
         == "valid"
     )
+
+
+@pytest.mark.parametrize(
+    ("result", "violated", "counts"),
+    [
+        ("invalid", (), True),
+        ("invalid", ("linearizable",), False),
+        ("unknown", (), False),
+        ("valid", (), False),
+    ],
+)
+def test_of_what_is_judged_again_only_a_new_anomaly_counts(
+    result: Result, violated: tuple[str, ...], counts: bool
+) -> None:
+    """If it failed, a valid run would be undecided because a search over its settled history gave up, or one anomaly
+    would be two."""
+    witnesses = (Witness(rule="stale", summary="an old value", events=(0,)),) if result == "invalid" else ()
+    again = Verdict(checker="linearizable", result=result, summary="", witnesses=witnesses)
+    logs = Verdict(checker="audit", result="valid", summary="")
+    check = Check("linearizable", "", "linearizable", lambda history: again)
+    judged = Audit(logs=logs, settled=((check, again),)).judged("logs that agree", "", violated)
+    assert ("linearizable-settled" in [verdict.checker for _, verdict in judged]) == counts

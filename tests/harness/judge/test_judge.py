@@ -18,12 +18,14 @@ from checkers import linearizable
 from checkers.history import jsonl
 from checkers.history.history import Header, History
 from checkers.replicas import convergence, crash, quorum
-from checkers.verdict import Verdict
+from checkers.verdict import Result, Verdict, Witness
 from harness.cli.options import plan_of
 from harness.cli.verbs.run import command
 from harness.faults.fault import Fault
 from harness.judge import EXIT_CODES, Case, judge, repeat_line
-from harness.judge.outcome import without_opportunity
+from harness.judge.checks import Checked
+from harness.judge.evidence import Evidence
+from harness.judge.outcome import weighed, without_opportunity
 from harness.judge.words import _NAMED, idle_fields, sentence
 from harness.plan.plan import Drawn, Plan, to_json
 from harness.plan.promise import Promise
@@ -371,6 +373,32 @@ def test_after_damage_that_need_not_be_survived_a_node_may_stop_and_say_so(
     )
 
 
+def test_an_answer_is_under_a_fault_while_that_surely_was_in_effect() -> None:
+    """If it failed, answers before a slow fault took effect would show how the store behaves under it."""
+    late = evidence_of_the_fault(all_in_effect_ns=1_850 * MILLISECOND_NS)(good())
+    facts, usual = judged(late)["evidence"], judged(good())["evidence"]
+    assert (facts["ok_under_fault"], usual["ok_under_fault"]) == (2, 10)
+    assert facts["quiet"] == usual["quiet"]
+
+
+@pytest.mark.parametrize(("result", "expected"), [("invalid", "anomaly"), ("unknown", "valid")])
+def test_an_excuse_takes_away_an_unknown_and_no_anomaly(result: Result, expected: str) -> None:
+    """If it failed, nodes that were damaged, and stopped, could hold what no client wrote, in a valid run."""
+    case = Case(PLAN, history(good()), given_promise=FIXED_OWNER)
+    evidence = Evidence(facts={}, missing=(), findings=(), stopped=("n1 stopped",), is_damaged=True)
+    witnesses = (Witness(rule="failed-is-there", summary="n2 holds it", events=(0,)),)
+    excused = Verdict(
+        checker=convergence.NAME,
+        result=result,
+        summary="",
+        model="equal",
+        witnesses=witnesses if result == "invalid" else (),
+    )
+    read = Verdict(checker=linearizable.NAME, result="valid", summary="", model="linearizable")
+    checked = Checked([(verdict.model, verdict) for verdict in (read, excused)])
+    assert weighed(case, checked, evidence).outcome == expected
+
+
 def test_a_plan_may_ask_for_more_than_a_share() -> None:
     """If it failed, a hunt that says so many operations a seed would count seeds with fewer."""
     plan = msgspec.structs.replace(PLAN, least_ok=30)
@@ -600,18 +628,25 @@ def test_an_unknown_is_shown_where_something_is_missing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("states", "expected", "told"),
+    ("states", "are_dumped", "expected", "told"),
     [
-        (["failed", "refused", "failed"], "inconclusive", "none of 3 cuts finished (2 failed: n2 left)"),
-        (["failed", "ok"], "unknown", "Not decided: cuts-messages"),
-        ([], "unknown", "Not decided: cuts-messages"),
+        (
+            ["failed", "refused", "failed"],
+            True,
+            "inconclusive",
+            "none of 3 cuts finished (2 failed: n2 left)",
+        ),
+        (["failed", "refused", "failed"], False, "unknown", "cuts-messages"),
+        (["failed", "ok"], True, "unknown", "Not decided: cuts-messages"),
+        ([], True, "unknown", "Not decided: cuts-messages"),
     ],
 )
 def test_a_run_in_which_no_cut_finished_shows_nothing(
-    states: list[str], expected: str, told: str, monkeypatch: pytest.MonkeyPatch
+    states: list[str], are_dumped: bool, expected: str, told: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If it failed, a level of cuts would be called undecided, although there was no cut to decide on."""
-    lines = good()
+    """If it failed, a level of cuts would be called undecided, although there was no cut to decide on; or an unfinished
+    cut would be the reason why the nodes' data were not compared."""
+    lines = good() if are_dumped else without(lambda line: line["f"] == "dump")(good())
     for number, state in enumerate(states):
         ended = {"cut": f"c{number}", "state": state, "why": "n2 left"}
         for f, value in (("cut-asked", {"cut": f"c{number}"}), ("cut-ended", ended)):

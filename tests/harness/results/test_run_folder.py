@@ -16,7 +16,7 @@ import pytest
 from checkers.history import jsonl
 from checkers.history.history import Header
 from harness.errors import StoreError, WrongUse
-from harness.results import RunFolder, find_runs, hashes, resolve
+from harness.results import RunFolder, find_runs, hashes, resolve, run_folder
 from harness.results.run_folder import GuardedFile
 from harness.systems.plans import planned, read
 from tests.harness.results.full_disk import FullDisk
@@ -240,3 +240,26 @@ def test_a_stored_plan_that_cannot_be_read_is_one_line(tmp_path: Path, content: 
     with pytest.raises(WrongUse) as refused:
         read(folder.plan_file)
     assert str(folder.plan_file) in refused.value.message
+
+
+def test_a_file_is_on_disk_before_it_has_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If it failed, a loss of power could leave a verdict.json that is empty, or the old one beside new hashes."""
+    done: list[str] = []
+    as_ever = Path.replace
+
+    def renamed(path: Path, target: Path) -> Path:
+        done.append(f"rename to {target.name}")
+        return as_ever(path, target)
+
+    folder = RunFolder.create(tmp_path, PLAN, at=AT)
+    monkeypatch.setattr(Path, "replace", renamed)
+    monkeypatch.setattr(run_folder, "_sync", lambda path: done.append(f"sync {path.name}"))
+    folder.keep_judgement(
+        {run_folder.REPORT: Path.touch, run_folder.COLUMNS: Path.touch, run_folder.VERDICT: Path.touch}, {}
+    )
+    names = [run_folder.COLUMNS, run_folder.VERDICT, hashes.HASHES, run_folder.REPORT]
+    assert done == [
+        *(f"sync .{name}.unfinished" for name in names),
+        *(f"rename to {name}" for name in names),
+        f"sync {folder.path.name}",
+    ]

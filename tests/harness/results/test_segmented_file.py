@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import io
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -226,3 +228,38 @@ def test_a_watch_follows_a_run_in_segments(tmp_path: Path, monkeypatch: pytest.M
     watched.look()
     assert watched._at == segments.size(split.history)
     watched.close()
+
+
+def test_a_segment_is_whole_when_it_gets_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If it failed, a reader, or a harness that was killed just then, would find a record with a gap in it."""
+    bytes_then: list[int] = []
+    as_ever = os.link
+
+    def linked(source: Path, target: Path) -> None:
+        bytes_then.append(source.stat().st_size)
+        as_ever(source, target)
+
+    monkeypatch.setattr(os, "link", linked)
+    file = SegmentedFile(tmp_path / "history.jsonl", segment_bytes=10)
+    for _ in range(3):
+        file.write(b"12345678\n")
+    file.close()
+    assert bytes_then == [18]
+
+
+def test_where_files_have_one_name_it_is_not_tried_at_every_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If it failed, each line of a long record on such a file system would be written to the disk alone."""
+    tried: list[object] = []
+
+    def refuse(*asked: object) -> None:
+        tried.append(asked)
+        raise OSError(errno.EPERM, "no links")
+
+    monkeypatch.setattr(os, "link", refuse)
+    file = SegmentedFile(tmp_path / "history.jsonl", segment_bytes=40)
+    for _ in range(20):
+        file.write(b"12345678\n")
+    file.close()
+    assert len(tried) == 3
