@@ -185,7 +185,7 @@ class _Batch:
         with _settings_for(self.spark, len(self.runs)), _uncached(self.spark):
             removed = self._write(self._curated() if self.runs else {})
         self.state.runs |= {run.name: run.stamp for run in self.runs}
-        self.state.batch += 1
+        self.state.batch += 1  # before the commit, whose files have the number in their names
         self.state.schema = _schema_mark()
         self.tables.commit(self.state, removed, AGGREGATES)
         self._finished("put in place")

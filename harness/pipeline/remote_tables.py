@@ -158,7 +158,7 @@ class RemoteTables(Tables):
             gone=self._manifest.gone | dict.fromkeys(sorted(gone), time.time()),
             state=asdict(state),
         )
-        self._must_be_as_read()
+        self._must_be_as_read()  # once more: sending took its time, and another call may have been quicker
         self._put(fresh)
         self._keep_here(sent, gone)
 

@@ -151,6 +151,7 @@ class Tables:
         gone = {self._name(path) for path in removed}
         for table in replaced:
             gone |= {self._name(path) for path in self._files(table)}
+        # The hashes of the files where they are now: the moves come behind the commit, maybe in another process.
         self._note_sums(state, {to: self.folder / source for source, to in moves}, gone)
         moves += [(name, f"{DAMAGED}/{name}") for name in self.stock.damaged]
         document = {

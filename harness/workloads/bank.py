@@ -84,6 +84,7 @@ class Bank(Workload):
             case "read", _:
                 steps: list[Step] = [Read(SPACE, account) for account in ACCOUNTS]
             case "transfer", {"from": str(source), "to": str(target), "amount": int(amount)}:
+                # The source first: `completion` takes a mismatch of step 0 for its balance.
                 steps = [Add(SPACE, source, -amount, 0), Add(SPACE, target, amount)]
                 if (fails := _fails(value)) in FAILURES:
                     steps.insert(1, FAILURES[fails](SPACE, source))

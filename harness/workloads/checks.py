@@ -46,6 +46,7 @@ def fresh_reads(promise: Promise, stricter: str | None) -> Reads:
 
 def is_fresh_at_the_end(read: Operation) -> bool:
     """A final read that shows what there is: not an old state of a replica."""
+    # By the role in the answer, and not by the node that was asked: it may have been deposed meanwhile.
     return read.type == "ok" and (read.role != "replica" or read.mode == "linearizable")
 
 

@@ -63,7 +63,9 @@ class Register(Workload):
 
     def generator(self, plan: Plan, worker: int) -> Generator:
         def write(context: Context, count: int) -> Draft:
+            # Even numbers here, odd ones of a cas: no value is written twice, or a read would not tell which it saw.
             node, value = drawn_write(plan, context), unique(worker, 2 * count)
+            # Nothing is drawn where the plan does not ask for it: seeds of plans without it stay as they are.
             if plan.write_once > 0 and context.chance.random() < plan.write_once:
                 return Draft("write", _key_of_its_own(context, value), value, node=node)
             is_deletion = plan.deletes > 0 and context.chance.random() < plan.deletes
@@ -124,6 +126,7 @@ class Register(Workload):
     def completion(self, operation: Operation, value: Value, found: Done | Mismatch) -> Completion | None:
         is_read = operation.f == "read"
         match found:
+            # Only a value that is confirmed was observed: a prepared one may be rolled back.
             case Mismatch(0, int() as there, role, is_confirmed=True) if isinstance(value, tuple):
                 return Completion("fail", (*value, there), found.error, role)
             case Mismatch(role=role):

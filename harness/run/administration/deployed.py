@@ -92,7 +92,7 @@ class Deployed:
     async def until(self, is_so: Callable[[Statuses], bool], deadline_ns: int) -> bool:
         """Poll the members until `is_so`; False if that takes too long."""
         while True:
-            if is_so(await self.statuses()):
+            if is_so(await self.statuses()):  # at least once, however late it is
                 return True
             if self.cluster.now_ns() >= deadline_ns:
                 return False

@@ -90,7 +90,7 @@ class _Change:
         deployed, number = self._deployed, self._number
         assert number is not None
         deployed.members = deployed.members.without(self._node)
-        self._tell(settled=False)
+        self._tell(settled=False)  # before the first node counts anew: until all do, either quorum may decide
         deadline_ns = deployed.deadline_ns()
         while not (await self._is_gone(number) and await self._all_configured()):
             owner = deployed.system.owner_now(await deployed.statuses())
@@ -127,6 +127,7 @@ class _Change:
         """A node with a new identity comes to the address; it is a full member as soon as it has caught up."""
         deployed, node = self._deployed, self._node
         statuses = await deployed.statuses()
+        # Counted before the start: an identity that came to nothing is not used again.
         generation = deployed.generations[node] = deployed.generations.get(node, 0) + 1
         before, members = deployed.members.present, deployed.members.having(node)
         configuration = self._system.newcomer(
@@ -136,9 +137,11 @@ class _Change:
         deployed.full_ns.pop(node, None)
         if deployed.lasting:
             configuration = deployed.configuration(node, {})
-        wanted = furthest(statuses)
+        wanted = furthest(statuses)  # of before the join: what is written since may still be on its way
         deployed.members = members
-        self._tell(settled=False, joins=node)
+        self._tell(
+            settled=False, joins=node
+        )  # before the start: its disk is empty, so it may hold less from here on
         if not await self._started(configuration, before):
             return False
         deadline_ns = deployed.deadline_ns()

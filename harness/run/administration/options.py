@@ -29,7 +29,7 @@ class ChangedOptions:
         self._details: list[str] = []
 
     async def begin(self) -> None:
-        self._deployed.tell_quorum(self._fault, settled=False)
+        self._deployed.tell_quorum(self._fault, settled=False)  # before the first node counts by it
         if self._fault.stays:
             self._deployed.lasting.update(self._wanted)
             for node in self._deployed.members.present:

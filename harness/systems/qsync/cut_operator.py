@@ -51,7 +51,7 @@ class CutOperator:
         owner = self.owner_now(statuses) or self.plan.node_names[0]
         self._number += 1
         cut = f"cut-{self._number}"
-        self.note(ASKED, owner, {"cut": cut})
+        self.note(ASKED, owner, {"cut": cut})  # before the request: a cut in the logs was asked for
         ended: dict[str, object]
         match await self._ask(owner, "qsync.cut"):
             case {"origin": int(origin), "lsn": int(lsn), "vclock": vclock}:

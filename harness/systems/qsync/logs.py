@@ -140,6 +140,7 @@ def log_of(node: str, files: Mapping[str, bytes], shared: Shared | None = None) 
         if name.endswith(SNAPSHOTS):
             reader.learn(name, partial(files.__getitem__, names[name]))
     logs = sorted(name for name in names if name.endswith(LOGS))
+    # Files without a header behind the last one that has one: a crash left them when they were just created.
     begun = len(logs)
     while begun and xlog.rows_at(files[names[logs[begun - 1]]]) < 0:
         begun -= 1

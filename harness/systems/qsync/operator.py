@@ -70,6 +70,7 @@ class ClearQueueOperator:
         """The node that took over last, by this operator's hand or another's."""
         for node in reachable:
             generation = _number(statuses[node], "term")
+            # A deposed master calls itself owner, too, of an older generation.
             if _role(statuses[node]) == "owner" and generation > self._generation:
                 self.master, self._generation = node, generation
 

@@ -4,12 +4,23 @@ from __future__ import annotations
 
 import itertools
 import random
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from harness.cluster.sim.virtual_tasks import Pending, VirtualTask
 from harness.faults import cut as partitions
-from harness.faults.changing_cut import all_links, draw_shapes, draw_steps, merged, part_of
-from harness.faults.fault import Evidence, Fault
+from harness.faults.changing_cut import (
+    VirtualChangingCut,
+    all_links,
+    draw_shapes,
+    draw_steps,
+    merged,
+    part_of,
+)
+from harness.faults.fault import Evidence, Fault, Shape
+from harness.faults.virtual import VirtualHands
 from harness.plan.schedule import draw_faults, names_for
 from harness.systems import SYSTEMS
 from harness.systems.plans import planned
@@ -138,3 +149,31 @@ def test_it_bit_if_two_shapes_were_felt(affected: tuple[bool, ...], took_effect:
     ]
     assert merged(parts, [evidence(True, healed, 0) for healed in (True, None, True)]).healed is None
     assert merged(parts, [evidence(True, healed, 0) for healed in (False, None, True)]).healed is False
+
+
+def test_a_link_in_both_shapes_is_never_open() -> None:
+    """If it failed, what the old shape withheld would pass, or its connections be reset, on a link that stays cut."""
+    done: list[tuple[str, object]] = []
+    network = SimpleNamespace(
+        cut=lambda links: done.append(("cut", links)),
+        heal=lambda links, chance: done.append(("heal", links)),
+        take_effects=lambda links: {},
+    )
+    world: Any = SimpleNamespace(network=network, agenda=SimpleNamespace(now_ns=0))
+    old, new = ((("n1", "n2"), ("n2", "n1")), (("n1", "n2"), ("n1", "n3")))
+    fault = Fault(
+        id=0,
+        name="changing-partitions",
+        does="changing-cut",
+        at_ns=0,
+        until_ns=20,
+        shapes=(Shape(after_ns=0, links=old), Shape(after_ns=10, links=new)),
+    )
+
+    async def changes() -> None:
+        at_work = VirtualChangingCut(fault, VirtualHands(world, lambda time_ns: Pending(), 1))
+        await at_work.begin()
+        await at_work.change(1)
+
+    VirtualTask(changes()).start()
+    assert done == [("cut", old), ("cut", new), ("heal", old)]
