@@ -121,6 +121,7 @@ class _Lists:
             raise twice_written(columns, int(twin[again]), again)
         notes = no_notes(len(RULES))
         committed = (columns.outcome == OK).astype(numpy.int8)
+        # In this order: the first marks the unsure transactions that took part, and the second passes over all others.
         order = kernels.version_order(micros, survey, written, committed, notes)
         reads = kernels.judge_reads(micros, survey, written, order, committed, notes)
         if notes.counts[INCOMPATIBLE]:

@@ -111,6 +111,7 @@ def survey(micros: Micros, key_count: int) -> Survey:
         for micro in range(begin, first[txn + 1]):
             on = key[micro]
             owner[micro] = txn
+            # `seen` and `written` outlive a transaction: what stands before its first operation is of an earlier one.
             before = seen[on] if seen[on] >= begin else NONE
             previous[micro] = before
             seen[on] = micro
@@ -124,6 +125,7 @@ def survey(micros: Micros, key_count: int) -> Survey:
                 if before != NONE and written[on] >= begin:
                     shown[micro] = without_own(micros, previous, micro)
                 best = longest[on]
+                # Not >=: of equally long reads the first stands for the key, as the witness where another does not fit.
                 if best == NONE or shown[micro] > shown[best]:
                     longest[on] = micro
     return Survey(owner, previous, last, shown, writes, longest)
@@ -174,6 +176,7 @@ def written_values(micros: Micros, writes: Int32s) -> tuple[Written, Any]:
     part = numpy.zeros(len(writes) + 1, int64)
     for on in range(len(writes)):
         size = 4
+        # At most half full: every walk of `find` ends at a free slot.
         while size < 2 * writes[on]:
             size *= 2
         part[on + 1] = part[on] + size
@@ -239,6 +242,7 @@ def version_order(micros: Micros, survey: Survey, written: Written, committed: I
             if ended == FAIL:
                 bad[on, 0] = min(bad[on, 0], place + 1)
                 failed = writer
+            # A read shows one of its writes, so it took effect, and all of it did.
             elif ended == INFO:
                 committed[owner[writer]] = 1
             elif failed != NONE:
@@ -469,6 +473,7 @@ def can_follow(
         is_own = touched - 1 > base[on] and maker[touched - 1] != NONE and owner[maker[touched - 1]] == txn
         if current[on] < touched - 1 and not is_own:
             return touched - 1, False
+        # The append ends the version before it: all that read this one must have run, but for the transaction itself.
         if reads.readers[touched - 1] > own:
             return touched - 1, True
     return NONE, False

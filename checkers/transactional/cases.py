@@ -57,6 +57,7 @@ class _Cases:
     def solved(self) -> tuple[Result, Case, Any]:
         while (case := self._next()) is not None:
             result, proof = self._judged(case)
+            # A case that is open ends the search: "refuted" needs all of them.
             if result != "refuted":
                 return result, case, proof
             self._note(self._least(case))

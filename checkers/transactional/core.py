@@ -34,6 +34,7 @@ def smallest(
         return bool(chosen) and is_refuted(part_of(columns, chosen, sources))
 
     current = sorted(hint)
+    # The search knew more than the part has: reads that show writes from outside the part are left out of it.
     if not is_enough(current):
         current = numpy.flatnonzero(known.committed == 1).tolist()
     if len(current) > TRANSACTIONS_MAX:

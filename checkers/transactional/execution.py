@@ -190,6 +190,8 @@ class _Execution:
         self.left = {version: len(readers) for version, readers in self.readers.items()}
         self.quiet = [all(version not in self.left for _, version in uses) for uses in self.writes]
         self.deadline = self._deadlines(problem.ends.tolist())
+        # The xor of their names (`hash`) stands for a set of done nodes. Two sets must not have the same: a way to an
+        # order would pass for a dead end. Hence 96 bits.
         chance = random.Random(len(graph))
         self.name = [chance.getrandbits(96) for _ in range(len(graph))]
         self.current: dict[int, int] = {}
@@ -384,6 +386,7 @@ class _Execution:
         for node in self.by_gate[mark.begun : self.begun]:
             self.let_in[node] = 0
         self.begun, self.event = mark.begun, mark.event
+        # A choice is made only when nothing is queued or changed any more (`_settle`).
         self.queue.clear()
         self.changed = False
 

@@ -140,6 +140,7 @@ def _sparse(complete: Int64s, count: int) -> bool:
 def _ranked(invoke: Int64s, complete: Int64s) -> tuple[Int64s, Int64s]:
     """The same order of events, numbered from 0. Transactions that began and ended at the same event are concurrent."""
     ends = numpy.repeat([0, 1], len(invoke))
+    # Of one event the beginnings stand before the ends: only what ended at an earlier event comes before.
     order = numpy.lexsort((ends, numpy.concatenate([invoke, complete])))
     rank = numpy.empty(len(order), numpy.int64)
     rank[order] = numpy.arange(len(order))
@@ -150,6 +151,7 @@ def completed_at(ends: Int64s, taking_part: NDArray[numpy.bool_]) -> Int32s:
     """int32[events]: the node that was over at each event, -1 for none."""
     nodes = numpy.flatnonzero((ends < NEVER) & taking_part)
     closed = numpy.full(int(ends[nodes].max()) + 1 if len(nodes) else 0, -1, numpy.int32)
+    # One node an event: `Time.of` has ranked the events anew if two ended at one.
     closed[ends[nodes]] = nodes
     return closed
 

@@ -83,9 +83,11 @@ def components(
                 if seen[there] == 0:
                     calls[depth] = there
                     depth += 1
+                    # The edge stays: it is looked at again after the descent, and then gives `low` and `earliest`.
                     descended = True
                     break
                 edge_at[here] += 1
+                # Only of what is on the stack: a finished component leads to none of this one.
                 if component[there] == NONE:
                     low[here] = min(low[here], low[there])
                 earliest[here] = min(earliest[here], earliest[there])
@@ -119,6 +121,7 @@ def serial_order(
         for edge in range(offsets[node], offsets[node + 1]):
             if wanted[kinds[edge]] == 1:
                 missing[targets[edge]] += 1
+    # Stable: the order is a proof of which the verdict has the SHA-256.
     by_gate = numpy.argsort(gate, kind="mergesort")
     gone = numpy.zeros(nodes, int8)
     let_in = numpy.zeros(nodes, int8)
@@ -172,6 +175,7 @@ def pairs_in_time(
             while over < begin[on + 1] and ends[by_end[over]] < invoke[row]:
                 latest = max(latest, invoke[by_end[over]])
                 over += 1
+            # It ended before one began that is over, too: it comes before that one, which comes before this.
             while kept < over and ends[by_end[kept]] < latest:
                 kept += 1
             for place in range(kept, over):
@@ -352,6 +356,7 @@ def shortest_back_in_time(
                     continue
                 there_node = graph.targets[edge]
                 there = there_node * states + after
+                # `earliest` is the least end that any path from there leads to: none leads back in time.
                 if seen[there] == position or earliest[there] >= limit:
                     continue
                 seen[there] = position

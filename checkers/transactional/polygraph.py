@@ -304,6 +304,7 @@ class _Polygraph:
         for number in range(len(self.opens)):
             self._narrow(number)
         self._conclude()
+        # What follows before the first choice is never taken back.
         self.undo.clear()
 
     def _spread(self) -> None:
@@ -340,6 +341,7 @@ class _Polygraph:
         """An edge more. Raises _Cycle."""
         if one == other or self.past[other] >> one & 1:
             return
+        # Explained by older edges alone: an explanation never rests on what follows from it.
         if self.past[one] >> other & 1:
             raise _Cycle(self._explained([(other, one, len(self.edges))], why))
         if self.at_once is not None:
@@ -377,7 +379,7 @@ class _Polygraph:
             own = txn + self.commit
             # Writers that the node comes behind came before the version that it reads, or commits.
             if writers := gained & self.commits[key]:
-                first = (writers & ~(1 << own) & ~(1 << node)) >> self.commit
+                first = (writers & ~(1 << own)) >> self.commit
                 if first & ~self.seen.get((key, txn), 0):
                     self._come_before(key, txn, first, node, self.commit)
             if self.first_wins and node == own and self.commit and gained & self.begins[key]:
@@ -414,6 +416,7 @@ class _Polygraph:
         target = other + self.commit
         self._add(one + self.commit, other if self.first_wins else target, why)
         for reader in self.readers.get(self.writers[key][one], ()):
+            # A writer may have read the version that it overwrites.
             if reader != other and not self.past[target] >> reader & 1:
                 self._add(reader, target, why.also((reader % self.count,)))
 
@@ -452,13 +455,14 @@ class _Polygraph:
         """Why the read cannot show the version; None: it may."""
         if version in read.out:
             return _Why((), choices=(read.out[version],))
-        seen = self.past[read.node] & self.commits.get(read.key, 0) & ~(1 << read.node)
+        seen = self.past[read.node] & self.commits.get(read.key, 0)
         if version >= self.null:
             first = next(bits(seen), None)
             return None if first is None else _Why((first % self.count,), ((first, read.node),))
         own = self.maker[version] + self.commit
         if self.past[own] >> read.node & 1:
             return _Why((), ((read.node, own),))
+        # A writer of the key that is known to come behind this version, and before the read.
         between = next(bits(seen & self.seen.get((read.key, ~self.maker[version]), 0)), None)
         if between is None:
             return None
@@ -678,6 +682,7 @@ class _Polygraph:
         while True:
             if not conflict.choices:
                 raise _Cycle(conflict)
+            # The choices behind it fall with it, though the cycle rests on none of them: they may be made again.
             latest = max(conflict.choices)
             choice = choices[latest]
             self._undo(choice.undo)
@@ -698,6 +703,7 @@ class _Polygraph:
             return
 
     def _undo(self, size: int) -> None:
+        # What was gained is taken back with the pasts: a conclusion from it would rest on no edge.
         self.changed.clear()
         while len(self.undo) > size:
             match self.undo.pop():

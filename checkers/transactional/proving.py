@@ -154,6 +154,7 @@ class Prover:
                 self.kernels.graph, known.graph, known.time, "serializable", realtime=True
             )
             order = limits.order(self.kernels.graph, known.time)
+        # With an anomaly no order replays, and still it shows that there is no cycle.
         if order is None or known.counts:
             return order
         proof = self._complete(Proof(kind="serial-order", order=order))
@@ -174,6 +175,7 @@ class Prover:
             return Attempt("open")
         base, order = anomalies.MODELS[model]
         attempt = self._chosen(model, part) if self.known.choices else self._attempted(base, order, part)
+        # Whatever found it, and whatever that relied on: nothing is valid without the replay.
         if attempt.proof is not None and not self.replays(attempt.proof, model):
             raise self._defect(attempt.proof, model)
         return attempt
@@ -241,6 +243,7 @@ class Prover:
             guided = self.executed(base, 2, GUIDED_PART * part)
             if guided.proof is not None:
                 return guided
+            # That there is no order within real time refutes no model without it.
             attempt = self.executed(base, order, part if guided.result == "refuted" else GUIDED_PART * part)
             return replace(attempt, steps=guided.steps + attempt.steps)
         return self.executed(base, order, part)

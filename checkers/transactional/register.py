@@ -59,6 +59,7 @@ def analysis(
         candidates.noted(notes)
         committed[candidates.unsure()] = 1
     version = register_kernels.judge_registers(c.micros, survey, writer, committed, notes)
+    # Behind `judge_registers`, which marks the unsure transactions that were read of.
     time = Time.of(columns, committed)
     pairs = [register_kernels.known_pairs(c.first, c.f, previous, version, committed)]
     touches = _Touches.of(columns, owner, previous, last, version, committed, time)
@@ -229,6 +230,7 @@ class _Touches:
         if in_sessions:
             future &= self.time.process[reader] == self.time.process[maker]
         versions = self.entered[read[future]]
+        # Each before itself: a circle for `_Order`, which then concludes nothing from the version.
         return versions, versions
 
     def of_each_process(self) -> Pairs:

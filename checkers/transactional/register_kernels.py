@@ -90,6 +90,7 @@ def judge_registers(micros: Micros, survey: Survey, writer: Int32s, committed: I
                     continue
                 if updater[read_version] == NONE:
                     updater[read_version] = micro
+                # It may write, read and write again: then the first updater is itself.
                 elif owner[updater[read_version]] != txn:
                     note(notes, LOST, micro, updater[read_version])
                 continue

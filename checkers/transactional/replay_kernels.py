@@ -157,5 +157,6 @@ def contradicted(
                     state[on] = value[micro]
             for micro in range(begin, end):
                 if f[micro] == WRITE:
+                    # Behind the check of all its writes: it may write a key twice.
                     changed[key[micro]] = place
     return NONE

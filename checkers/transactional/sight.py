@@ -134,6 +134,7 @@ class Over:
         writers = self.writers.get((key, self._group(reader)), ())
         begun = self.invoke[reader]
         latest = -1
+        # Not those that end as it begins: they are concurrent.
         for place in range(bisect_left(writers, begun, key=self.ends.__getitem__) - 1, -1, -1):
             txn = writers[place]
             if self.ends[txn] < latest:
@@ -250,6 +251,7 @@ class _Chains:
         order = numpy.lexsort((time.invoke[members], number))
         ranked, of = members[order], number[order]
         follows = of[1:] == of[:-1]
+        # Not >: what begins as another ends did not see it.
         if (time.ends[ranked[:-1]][follows] >= time.invoke[ranked[1:]][follows]).any():
             return None
         first = numpy.append(0, numpy.flatnonzero(~follows) + 1)

@@ -73,6 +73,7 @@ def newer(
             if low == group[part]:
                 continue
             one = wrote[low - 1]
+            # If the other one saw it, the graph has their order.
             if one == other or (other != NONE and seen[other, on] >= place[one]):
                 continue
             if size == room:

@@ -163,6 +163,7 @@ def _solved(known: _Conclusions) -> list[int] | None:
     order = known.order()
     if undecided is None:
         return order
+    # A guess: that this one order has a circle proves nothing.
     complete = known.in_this_order(order)
     try:
         complete.conclude()
@@ -226,6 +227,7 @@ class _Conclusions:
                 more.after[one].append(other)
         past = more.past
         for member in order:
+            # In the order: the past of a member is complete before it is passed on.
             until = past[member] | 1 << member
             for other in more.after[member]:
                 past[other] |= until
@@ -254,6 +256,7 @@ class _Conclusions:
     def conclude(self) -> None:
         """Add the pairs that follow, until nothing new does. Raises Circle."""
         while self.changed:
+            # Taken before the pass: what changes in it is looked at in the next one.
             changed, self.changed, looked = self.changed, 0, 0
             for number, look in enumerate(self.visible.looks):
                 if self.rests[number] & changed:
