@@ -261,6 +261,7 @@ class _Versions:
 
     def _need_newest(self, txn: Txn, key: str, source: Txn | None, seen: int) -> None:
         for one, _ in reversed(self.versions[key]):
+            # From the newest back: behind the version that was read stands none that it misses.
             if one is source:
                 break
             if one is not txn and seen >> self.place[one.id] & 1:
@@ -427,6 +428,7 @@ def keeps_keys(order: int, txns: Sequence[Txn]) -> None:
             raise ValueError(f"nobody here wrote what is read of {key}")
         for txn, _, left in sorted(met, key=lambda each: each[0].over):
             known = latest[txn.session if order == 1 else None]
+            # The newest version that any of those left which are over by then.
             known.append((txn.over, max(place[str(left)], known[-1][1] if known else -1)))
         for txn, entered, _ in met:
             known = latest[txn.session if order == 1 else None]
@@ -448,6 +450,7 @@ def is_possible(base: str, order: int, key_order: int, cases: Iterable[Known]) -
     tried = _Tried()
     for known in cases:
         sure = [txn for txn in known.values() if txn.ok]
+        # Each of these may have happened or not: a history is possible if it is with any part of them.
         unsure = [txn for txn in known.values() if not txn.ok and not txn.failed]
         choices = chain.from_iterable(combinations(unsure, count) for count in range(len(unsure) + 1))
         if any(_any(base, order, key_order, [*sure, *chosen], tried) for chosen in choices):

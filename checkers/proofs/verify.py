@@ -215,6 +215,7 @@ def _possible(model: str, ops: Sequence[Op], first: Any) -> bool:
             done |= {
                 running.id for running in pending.values() if running.looks and _fits(model, state, running)
             }
+            # Refused, not accepted: what was not looked at may be possible.
             _need((steps := steps + 1) < STEPS_MAX, "too much is possible to look at all of it")
             if not ends or op.id in done:
                 after.add((state, done - {op.id} if ends else done))

@@ -171,6 +171,7 @@ def appended(
     index = rows.number[row]
     for at in range(index, length):
         name = ref_id[synced[at]]
+        # An id may stand twice: its earlier place stays.
         if place[name] > index:
             place[name] = 0
     length = min(index, length)
@@ -298,6 +299,7 @@ def ordered(
         kind = rows.kind[row]
         if kind == MADE:
             comes_in(rows.name[row], ref_id, place, queue)
+            # Even if it did not come in: what does not wait is passed over when it is the smallest.
             size = push(heap, size, rows.name[row], order)
         elif kind == HEARD:
             for at in range(rows.first[row], rows.first[row + 1]):
@@ -530,6 +532,7 @@ def counted(
                 out = noted(out, breaches, NOT_RAISED, row, highest, 0, 0)
                 breaches += 1
             counter = now
+            # A recovery says anew up to which counter it knows all of each master.
             last[:] = over_last[rows.name[row]]
             missing = -1
         elif kind == SPLIT:
@@ -667,6 +670,7 @@ def executed(
                         first = number
                         of_sequence[sequence] = number
                         state[FOUND] += 1
+                    # Below OWN: of a master before this one.
                     if first < state[OWN] and not several[sequence]:
                         several[sequence] = 1
                         state[SEVERAL] += 1
@@ -757,6 +761,7 @@ def swept(slots: Array, key: Array, is_soft: Array, out: Array) -> Any:
             if is_soft[operation]:
                 if soft < 0 or key[soft] < key[operation]:
                     soft = operation
+            # The greatest of those that are over suffices: if it is not above the one that begins, none is.
             elif firm < 0 or key[firm] < key[operation]:
                 firm = operation
         elif slot > 0:
