@@ -94,6 +94,7 @@ class Clients:
         self._number += 1
         name = id_of(self._site.name, journal.life, self._number)
         before, after = journal.counter, journal.counter + 1
+        # Before the answer: it leaves when this record is on disk.
         journal.write(["made", after, self._site.decisions.timestamp(before, after), name, steps])
         if until == ACCEPTED:
             self._answer(link, number, {"type": ACCEPTED, "id": name})

@@ -70,6 +70,7 @@ class State:
         self._undo.append((self.hash, {place: self.values.get(place, NOTHING) for place in changed}))
         self.values.update(changed)
         self.index += 1
+        # `changed` is in the order of the steps: the same on all masters.
         effect = pack([self.hash, name, answer, [[*place, value] for place, value in changed.items()]])
         self.hash = hashlib.sha256(effect).digest()[:8]
         return answer

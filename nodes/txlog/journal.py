@@ -193,6 +193,7 @@ class Journal:
             self._site.out.append(Truncate(FILE, whole))
         for record in records:
             self.apply(record)
+        # What a killed process wrote may be lost with the power until this sync: no message may rest on it before.
         if data:
             self._site.sync(FILE)
         decisions = self._site.decisions
@@ -214,6 +215,7 @@ class Journal:
         self.write(["life", self.life + 1, configured])
 
     def write(self, record: Record, then: Then | None = None) -> None:
+        # First the record: all messages of this step that come behind it wait until it is on disk.
         self._site.persist(FILE, framed(record), record[0], then)
         self.apply(record)
 
@@ -266,6 +268,7 @@ class Journal:
                 self.missing = tuple(missing)
                 self._back_up(backup)
             case ["rejoined", joins]:
+                # A round counts only what a POST with this number of joins has said (docs/decisions/0049).
                 self.joins, self.missing, self.last = joins, (), dict.fromkeys(self.last, 0)
             case ["recovering", epoch, backup]:
                 self.is_recovering, self.digests = True, []

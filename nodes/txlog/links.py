@@ -84,6 +84,7 @@ class Links:
                     self._site.out.append(Disconnect(call.link))
                     self._lose(call)
                     return False
+                # The oldest counts: each message would else begin the silence anew.
                 call.asked_ns = now_ns if call.asked_ns is None else call.asked_ns
                 self._site.out.append(Send(call.link, message))
                 return True

@@ -126,6 +126,7 @@ class TxLog:
 
     def _round(self) -> None:
         journal, rounds = self.journal, self.rounds
+        # In this order: the POST reports what the end of the round and the split have changed.
         rounds.look()
         self.splits.look()
         if not journal.is_matched and self.settings.are_shared() and all(map(self._is_met, journal.peers)):

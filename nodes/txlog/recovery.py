@@ -49,6 +49,7 @@ def votes_of(synced: Mapping[str, Sequence[Ref]]) -> dict[str, int]:
 
 def winner_of(synced: Mapping[str, Sequence[Ref]]) -> str:
     votes = votes_of(synced)
+    # The name decides last: all masters have the same digests, and must find the same winner.
     return min(votes, key=lambda master: (-votes[master], -len(synced[master]), master))
 
 
@@ -93,6 +94,7 @@ def outcome(
         0,
     )
     if strategy == "smart":
+        # Above all that any master knows, so that they sort behind the branch that stays.
         rest = [ref._replace(ts=counter + number) for number, ref in enumerate(rest, 1)]
         counter += len(rest)
     votes = votes_of(synced)

@@ -64,6 +64,7 @@ class Relays:
             self._unheard[master] = unheard
         elif self._journal.is_changed:
             return False
+        # Not <: the same POST comes over several masters. An older one would take back what a newer one said.
         if number <= self._numbers.get(master, (0, 0)):
             return False
         self._numbers[master] = number

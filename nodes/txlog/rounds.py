@@ -146,6 +146,7 @@ class Rounds:
         """Take a POST of this epoch and join. False if neither queue is a prefix of the other: the cluster split."""
         self.newest[peer] = post
         is_in_own = self.is_in_own(post)
+        # Before the round is ended: its bound rests on the transactions of this POST being in the own queue.
         self._merge(peer, post, is_in_own)
         if is_in_own:
             if not post.missing:
@@ -189,6 +190,7 @@ class Rounds:
         is_merged = decisions.is_merged(post.base == journal.base)
         fresh = [ref for ref in post.queue if is_merged and not journal.is_known(ref.id)]
         counter = decisions.counter_on_receipt(journal.counter, post.counter)
+        # Only then are all transactions of the poster up to its counter known here: in its queue, or up to its base.
         last = post.counter if is_in_own else None
         is_newer = last is not None and last > journal.last.get(peer, 0)
         if fresh or counter != journal.counter or is_newer:
@@ -250,6 +252,8 @@ class Rounds:
         waiting = journal.waiting()
         own = decisions.own_part(waiting, journal.is_acquired)
         self._site.sometimes[HEAD_UNACQUIRED] += bool(waiting) and not own
+        # Up to the first difference: there, one master knows a transaction that another does not, and the two would
+        # add different ones.
         length = min((common_length(own, post.queue) for post in posters.values()), default=len(own))
         bound = decisions.bound(
             [journal.counter, *(post.counter for post in posters.values())],

@@ -183,6 +183,7 @@ class Splits:
     def take(self, peer: str, post: Post) -> bool:
         """Take a POST; True if it only reports the peer's progress in a recovery."""
         journal = self._journal
+        # First: all below compares this POST with the state behind the join.
         if post.joins > journal.joins:
             self._join(post.joins)
         if post.digests:
@@ -240,6 +241,7 @@ class Splits:
         if journal.backup is not None or journal.strategy == "none":
             return None
         self._backed_up()
+        # A recovery keeps at least what all peers surely have: no restore may need a state of before the backup.
         surely = min((self._rounds.common.get(peer, 0) for peer in journal.peers), default=journal.executed)
         return journal.state_at(min(surely, journal.executed)).to_list()
 
@@ -276,6 +278,7 @@ class Splits:
         assert journal.frozen is not None
         self._digests = {self._site.name: journal.frozen}
         self._digest_ns = self._site.now.monotonic_ns
+        # Behind the record: the POST says that this master is frozen, and may leave only when its digest is on disk.
         self._rounds.post(self.digests)
         self._finish_if_all()
 
@@ -295,6 +298,7 @@ class Splits:
         is_due = journal.awaits_digests and digest.epoch == journal.epoch
         if not is_due or digest.master not in journal.masters:
             return
+        # The entries up to its base are taken from the own queue (`recovery.branches`).
         if journal.index_of(digest.base) != digest.start:
             self._site.log("refused a digest", "error", master=digest.master, base=digest.base)
             return
@@ -309,6 +313,7 @@ class Splits:
             return
         recovery = outcome(self._digests, self._site.name, journal.synced, journal.strategy, decisions)
         executed = [ref.id for ref in journal.synced[recovery.common : journal.executed]]
+        # Before the record: it changes the queues from which both are made.
         counter, since = self._made_since(recovery)
         self._site.sometimes[AGAIN] += bool(since)
         journal.write(

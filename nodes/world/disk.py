@@ -133,6 +133,7 @@ class VirtualDisk:
             tail = 0 if file is None else min(end, len(file.data)) - file.synced
             if file is None or tail <= 0:
                 continue
+            # Nothing is drawn behind the first loss: nothing is left there to decide.
             kept = 0 if is_lost else chance.choice((0, 0, chance.randrange(tail + 1)))
             safe = file.synced = file.synced + kept
             lost -= kept

@@ -251,6 +251,7 @@ class DiskQueue:
         """Let go what stood behind these records, and report them to the node now or a little later."""
         writer = self._writer
         for record in group.records:
+            # Before the node hears of it, and before `pump`: what stood behind the record may leave now.
             writer.outbox.persisted(record.token)
         self._unreported.append(group)
         draw = self._chance.random()

@@ -180,9 +180,11 @@ class Machine:
         self.state = "up"
         waiting, self._waiting = self._waiting, []
         if self._pause_chance.random() < 0.5:
+            # Stable: within each kind all comes in the order in which it would have come.
             waiting.sort(key=lambda entry: entry[0] != "timer")
         generation = self.generation
         for place, (_, action) in enumerate(waiting):
+            # One of the actions has ended the process, and perhaps started it again: the rest was for the former life.
             if self.generation != generation:
                 return
             if not self._is_up():  # one of the actions has paused it: the rest still waits
@@ -287,6 +289,7 @@ class Machine:
                 case Send() | Persist() | Connect() | Remove():
                     queued.append(effect)
                 case Disconnect(link):
+                    # At once, though the effect waits for the disk: the node has given up the link.
                     self._muted.add(link)
                     queued.append(effect)
                 case SetTimer(name, after_ns):
@@ -328,6 +331,7 @@ class Machine:
 
     def _set_timer(self, name: str, after_ns: int) -> None:
         self._timer_numbers += 1
+        # Never used twice: a timer that was set anew, or cancelled, is known by it when it is due.
         number = self._timers[name] = self._timer_numbers
         generation = self.generation
         self._agenda.after(self.clock.true_duration_ns(after_ns), self._timer_due, name, number, generation)

@@ -260,6 +260,7 @@ class Network:
             if not held:
                 continue
             is_whole = not any(s.pair in self._cuts for s in both)
+            # The draw comes first: whether another cut stands changes no draw for the connections behind.
             if chance.random() < 0.5 and is_whole:
                 reset += 1
                 self.reset(connection.link, "reset after a cut")
@@ -363,6 +364,7 @@ class Network:
     def _arrival_ns(self, stream: Stream, item: Item) -> int:
         """When what is sent now will be at the head of its stream, and the wire will have brought it."""
         now_ns, pair = self._agenda.now_ns, stream.pair
+        # Before the shaping: the latency of a message is the same draw with or without it.
         latency_ns = self._latency_ns(pair)
         shaped = self._shapings.of(pair)
         if shaped is None:
