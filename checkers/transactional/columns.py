@@ -63,7 +63,7 @@ class Columns:
     outcome   int8[n]     OK, FAIL or INFO
     process   int64[n]    the client
     invoke    int64[n]    event index of the invocation, ascending
-    complete  int64[n]    event index of the completion; -1 if there is none
+    complete  int64[n]    event index of the completion; -1 if there is none. What begins at it is concurrent
     first     int64[n+1]  the micro-operations of transaction t are first[t] … first[t+1]-1
     f         int8[m]     READ, WRITE (append or write) or PREDICATE_READ
     key       int32[m]    0 … k-1
