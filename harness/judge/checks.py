@@ -69,7 +69,7 @@ def _verdict(check: Check, case: Case) -> Verdict:
     is_selected = case.key is not None and check.is_per_key
     # Per-key checks alone see the selected key: all others need the whole history.
     verdict = case.run_check(check, history.only({str(case.key)}) if is_selected else history)
-    # Only a valid one: a breach that the declared operations show is one whatever the others did.
+    # Only a valid one is taken back: without the undeclared operations it may have judged too little.
     if verdict.result == "valid" and not check.is_of_nodes and (names := undeclared(history)):
         why = f"the workload does not declare what these operations do: {', '.join(names)}"
         verdict = replace(verdict, result="unknown", summary=why)

@@ -381,6 +381,13 @@ def test_an_answer_is_under_a_fault_while_that_surely_was_in_effect() -> None:
     assert facts["quiet"] == usual["quiet"]
 
 
+def test_operations_of_unknown_effect_leave_valid_checks_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If it failed, a workload that forgets to declare an operation would be valid, or lose its anomalies."""
+    monkeypatch.setattr("harness.judge.checks.undeclared", lambda history: ("mystery",))
+    assert outcome(judged(good())) == ("unknown", 2)
+    assert outcome(judged(lost_write(good()))) == ("anomaly", 1)
+
+
 @pytest.mark.parametrize(("result", "expected"), [("invalid", "anomaly"), ("unknown", "valid")])
 def test_an_excuse_takes_away_an_unknown_and_no_anomaly(result: Result, expected: str) -> None:
     """If it failed, nodes that were damaged, and stopped, could hold what no client wrote, in a valid run."""

@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
-from harness.clients.operations import Completion
+from harness.clients.operations import Add, Completion
 from harness.clients.reply import Replied
 from harness.plan.plan import Operation
 from harness.workloads import WORKLOADS
+from harness.workloads.bank import SPACE, Bank
 from harness.workloads.generators.generator import Value
 from nodes.iproto.messages import Answer
 from tests.harness.said import answered
@@ -33,3 +34,10 @@ def test_a_refused_transfer_keeps_the_balance_that_it_showed(answer: dict[str, A
     reply = Replied(Answer(1, ({"committed": False, "role": "owner", **answer},)))
     done = answered(WORKLOADS["bank"], asked, reply)
     assert done == Completion("fail", value, "mismatch", "owner")
+
+
+def test_a_transfer_takes_first_what_it_gives() -> None:
+    """If it failed, a refusal would be recorded with the balance of the account that was to get the money."""
+    value: Value = {"from": "a3", "to": "a1", "amount": 7}
+    asked = Bank().asked(Operation(at_ns=0, worker=0, f="transfer", value=value, node="n1"), value)
+    assert asked.steps == (Add(SPACE, "a3", -7, 0), Add(SPACE, "a1", 7))

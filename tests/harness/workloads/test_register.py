@@ -278,3 +278,16 @@ def test_the_keys_of_an_hour_come_again() -> None:
     assert later
     assert later <= {f"r{epoch}-{key}" for epoch in range(EPOCHS // 2) for key in PLACES}
     assert not {each.key for each in drawn if EPOCH_NS * EPOCHS // 2 < each.at_ns < hour_ns} & later
+
+
+def test_no_value_is_written_twice() -> None:
+    """If it failed, a read would not tell which of two writes it saw, and a stale one could pass."""
+    parts = parts_of(planned(cluster="sim", configuration="C", workers=3, time_limit_s=20, write_once=0.1))
+    written = [
+        operation.value[1] if operation.f == "cas" else operation.value
+        for worker in range(3)
+        for operation in operations_of(parts.plan, parts.system, parts.workload, worker)
+        if operation.f != "read"
+    ]
+    assert len(written) > 100
+    assert len({*written}) == len(written)
