@@ -118,7 +118,10 @@ class Stop:
     pairs: frozenset[Pair]
     kinds: frozenset[str]
     stopped: int = 0
+    """Messages of these kinds that did not arrive; what is behind them is not counted."""
     first_ns: int | None = None
+    heads: dict[Stream, Item] = field(default_factory=dict)
+    """The message that each stream was stopped at last: it is looked at again with all that is sent behind it."""
 
 
 @dataclass(slots=True)
@@ -126,6 +129,7 @@ class Effect:
     """The effect of a fault on a directed pair since it began; times are nanoseconds of the simulator."""
 
     withheld: int = 0
+    """How often something came to the cut; what comes at once counts once."""
     first_withheld_ns: int | None = None
     longest_withheld_ns: int = 0
     delayed: int = 0
@@ -213,7 +217,7 @@ class Network:
             self._put(connection, stream, Item("message", message, type(message).__name__, message))
             return
         begins, whole = type(message).__name__, message
-        for chunk in _chunks(self._codec.encode(message), self._stream_of(stream.pair)):
+        for chunk in _chunks(self._codec.encode(message), self._chance_of(stream.pair)):
             self._put(connection, stream, Item("message", chunk, begins, whole))
             begins, whole = "", None
 
@@ -354,7 +358,7 @@ class Network:
             self._agenda.at(arrival_ns, self._arrive, connection, stream)
 
     def _latency_ns(self, pair: Pair) -> int:
-        chance = self._stream_of(pair)
+        chance = self._chance_of(pair)
         draw = chance.random()
         latency_ns = 80 * MICROSECOND + int(draw * 200 * MICROSECOND)
         if draw > 0.995:
@@ -383,7 +387,7 @@ class Network:
         return arrival_ns
 
     def _late_ns(self, pair: Pair) -> int:
-        shaped, chance = self._shapings.of(pair), self._stream_of(pair)
+        shaped, chance = self._shapings.of(pair), self._chance_of(pair)
         return 0 if shaped is None else sum(shaping.late_ns(chance) for shaping in shaped.shapings)
 
     def _bytes_of(self, item: Item) -> int:
@@ -395,7 +399,7 @@ class Network:
             case message:
                 return PACKET_BYTES + self.size_of(message)
 
-    def _stream_of(self, pair: Pair) -> random.Random:
+    def _chance_of(self, pair: Pair) -> random.Random:
         chance = self._chance.get(pair)
         if chance is None:
             chance = self._chance[pair] = self._streams[f"link {pair[0]} {pair[1]}"]
@@ -437,7 +441,9 @@ class Network:
             if stream.pair in stop.pairs and (
                 not stop.kinds or not stop.kinds.isdisjoint(self.kinds_of(item.whole))
             ):
-                stop.stopped += 1
+                if stop.heads.get(stream) is not item:
+                    stop.heads[stream] = item
+                    stop.stopped += 1
                 if stop.first_ns is None:
                     stop.first_ns = self._agenda.now_ns
                 return True

@@ -339,3 +339,21 @@ def test_calls_can_be_refused_one_way() -> None:
     assert party.ears["a"].messages(back) == [1]
     party.network.accept("a", "b")
     assert party.connected("a", "b")
+
+
+def test_a_message_that_is_stopped_counts_once() -> None:
+    """Broken, the report would say that a fault stopped as many messages as were sent behind the one."""
+    party = Party(1)
+    link = party.connected("a", "b")
+    stop = party.network.stop(BOTH[:1], ["str"])
+    for message in ("first", 1, 2, "second", 3):
+        party.send(link, "a", message)
+        party.run(20)
+    assert stop.stopped == 1
+    party.network.go_on(stop)
+    party.run(20)
+    again = party.network.stop(BOTH[:1], ["str"])
+    for message in ("third", 4):
+        party.send(link, "a", message)
+        party.run(20)
+    assert again.stopped == 1
