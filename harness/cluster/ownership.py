@@ -73,19 +73,33 @@ def _named(pid: int) -> str:
 
 
 def lives(owner: str) -> bool:
-    """The harness of that name still runs on this machine.
+    """The harness of that name still runs on this machine, or may run.
 
     The start of a process is a time of the wall clock, which may have been set since. So if a process with that number
-    is a harness, it is assumed to be that one.
+    is a harness, it is assumed to be that one. So is a process of another user that /proc does not show (hidepid).
     """
     if owner == this_harness():
         return True
     number, _, started = owner.partition("@")
-    with suppress(ValueError, psutil.Error):
+    try:
         process = psutil.Process(int(number))
         if f"{process.create_time():.2f}" == started:
             return True
         return process.pid != os.getpid() and any(word.startswith(HARNESS) for word in process.cmdline())
+    except ValueError:
+        return False
+    except psutil.Error:  # also of a hidden process: that there is none
+        return _is_of_another_user(int(number))
+
+
+def _is_of_another_user(pid: int) -> bool:
+    """There is a process with that number, and this user may send it no signal."""
+    try:
+        os.kill(pid, 0)
+    except PermissionError:
+        return True
+    except (ProcessLookupError, OverflowError):
+        pass
     return False
 
 

@@ -140,6 +140,23 @@ def test_a_harness_lives_though_the_clock_of_the_machine_was_set(monkeypatch: py
     assert not lives("4242@1.00")
 
 
+@pytest.mark.parametrize("hides", [psutil.NoSuchProcess, psutil.AccessDenied])
+def test_a_harness_that_proc_hides_lives(hides: type[psutil.Error], monkeypatch: pytest.MonkeyPatch) -> None:
+    """If it failed, a run would remove the containers of another user where /proc is mounted with hidepid."""
+
+    def hidden(pid: int) -> None:
+        raise hides(pid)
+
+    def kill(pid: int, number: int) -> None:
+        raise PermissionError if pid == 4242 else ProcessLookupError
+
+    monkeypatch.setattr(psutil, "Process", hidden)
+    monkeypatch.setattr(ownership, "this_harness", lambda: "1@1.00")
+    monkeypatch.setattr(os, "kill", kill)
+    assert lives("4242@1.00")
+    assert not lives("4243@1.00")
+
+
 class FarProcess:
     """One that has the number of a harness and began at another time, as this machine's clock has it now."""
 
