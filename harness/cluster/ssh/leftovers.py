@@ -21,18 +21,31 @@ from harness.errors import ClusterError
 
 
 def remove_leftovers(hosts: Iterable[Host]) -> list[str]:
-    """Remove what dead harnesses left on the hosts; what was removed, in words. Raises ClusterError."""
+    """Remove what dead harnesses left on the hosts; in words what was removed, and of which hosts it is unknown.
+
+    A host that does not answer keeps no other host from being cleaned. Raises WrongUse for a key that cannot be used.
+    """
     removed: list[str] = []
     for host in hosts:
-        session = Session.open(host)
         try:
-            facts = answer_to(session, host, "look", host.folder)
-            removed += [f"{path} on {host.place}" for path in clean(session, host, facts)]
-            groups = answer_to(session, host, "ungroup", "")["removed"]
-            removed += [f"group of processes {name} on {host.place}" for name in groups]
-        finally:
-            session.close()
+            removed += _remove_from(host)
+        except ClusterError as error:
+            removed.append(f"leftovers on {host.place}: no, the host was not cleaned ({error.message})")
     return removed
+
+
+def _remove_from(host: Host) -> list[str]:
+    session = Session.open(host)
+    try:
+        facts = answer_to(session, host, "look", host.folder)
+        folders = clean(session, host, facts)
+        groups = answer_to(session, host, "ungroup", "")["removed"]
+    finally:
+        session.close()
+    return [
+        *(f"{path} on {host.place}" for path in folders),
+        *(f"group of processes {name} on {host.place}" for name in groups),
+    ]
 
 
 def clean(session: Session, host: Host, facts: Mapping[str, Any]) -> list[str]:
