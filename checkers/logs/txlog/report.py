@@ -163,6 +163,7 @@ def verdict(name: Name, report: Report, missing: str) -> Verdict:
     details: dict[str, Any] = {
         "compared": dict(numbers),
         "violations": len(wrong),
+        "prices": len(priced),
         "findings": [*_findings(priced)],
         "documented": [breach.proof() for breach in priced[:WITNESSES_MAX]],
         "proofs": [breach.proof() for breach in wrong[:WITNESSES_MAX]],

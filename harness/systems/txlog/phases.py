@@ -1,7 +1,7 @@
 """The verdict of the logs' checks for each phase of a split: the rules that are broken, and the price of the strategy.
 
 A breach belongs to the phase in which its first record was written. A verdict keeps the first breaches of each check
-alone, so a phase without one is said to be free of violations only if none was left out.
+alone, so a phase without one is said to be free of violations, or of a price, only if none was left out.
 """
 
 from __future__ import annotations
@@ -40,14 +40,17 @@ class LogChecks:
     """Checks that came to no verdict."""
     is_whole: bool
     """The verdict names the records of every violation."""
+    has_all_prices: bool
+    """The verdict lists every documented breach; one without records is of no phase."""
 
 
 def log_checks(verdict: Mapping[str, Any]) -> LogChecks:
-    """The checks over the logs in a verdict.json. Its `violations` counts all; `proofs` lists the first of them."""
+    """The checks over the logs in a verdict.json. `violations` and `prices` count all breaches of a check; `proofs` and
+    `documented` list the first of them."""
     breaches: list[Breach] = []
     names: list[str] = []
     unknown: list[str] = []
-    is_whole = True
+    is_whole = has_all_prices = True
     for check in verdict.get("checks", ()):
         name, details = str(check.get("checker", "")), check.get("details") or {}
         if not name.startswith(PREFIX):
@@ -56,10 +59,12 @@ def log_checks(verdict: Mapping[str, Any]) -> LogChecks:
         if check.get("result") == "unknown":
             unknown.append(name)
         wrong = details.get("proofs") or () if check.get("result") == "invalid" else ()
-        placed = [*_breached(name, wrong, is_price=False)]
+        placed = _breached(name, wrong, is_price=False)
+        documented = details.get("documented") or ()
         is_whole &= len(placed) == int(details.get("violations") or 0)
-        breaches += [*placed, *_breached(name, details.get("documented") or (), is_price=True)]
-    return LogChecks(names, breaches, unknown, is_whole)
+        has_all_prices &= len(documented) == int(details.get("prices") or 0)
+        breaches += [*placed, *_breached(name, documented, is_price=True)]
+    return LogChecks(names, breaches, unknown, is_whole, has_all_prices)
 
 
 def _breached(check: str, proofs: Sequence[Any], *, is_price: bool) -> list[Breach]:
@@ -83,7 +88,9 @@ def _verdict(checks: LogChecks, phase: str, phase_of: PhaseOf) -> str:
     wrong, priced = ([breach for breach in here if breach.is_price is price] for price in (False, True))
     none = "no violation" if checks.is_whole else "none of the violations that are listed"
     verdict = f"violation of {_rules(wrong)}" if wrong else none
-    return f"{verdict}; the documented price of the strategy: {_rules(priced)}" if priced else verdict
+    if priced:
+        return f"{verdict}; the documented price of the strategy: {_rules(priced)}"
+    return verdict if checks.has_all_prices else f"{verdict}; none of the documented prices that are listed"
 
 
 def _rules(breaches: Sequence[Breach]) -> str:
