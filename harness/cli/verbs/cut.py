@@ -12,6 +12,7 @@ import click
 
 from harness.cli.exit_codes import ExitCode
 from harness.cli.logs_given import log_options, read_given
+from harness.cli.options import refuse_options
 from harness.cli.param_types import InputPath, Text, Whole
 from harness.cli.printing import has_colour, print_json
 
@@ -34,7 +35,8 @@ FORMAT, VERSION = "qsync-cuts", 1
     multiple=True,
     metavar="NODE=ROW|TIME",
     help="Where to cut (may be repeated): n1=2/17 is behind row 17 of replica 2, n1=17 behind the only row of that "
-    "number; n1=start, n1=end; a node without a place stands at its end. Or one time for all: 2026-01-31T12:00:00.5.",
+    "number; n1=start, n1=end; a node without a place stands at its end. Or one time for all, in UTC unless it has "
+    "an offset: 2026-01-31T12:00:00.5, 2026-01-31T15:00+03:00.",
 )
 @click.option(
     "--most", type=Whole(1, 100_000), default=CUTS, help=f"At most so many cuts without --at ({CUTS})."
@@ -61,6 +63,8 @@ def command(
     from harness.errors import WrongUse
     from harness.pages.terminal.working import working
 
+    if places:
+        refuse_options("is for the cuts at decisions, without --at", "most")
     with working("reading the logs", is_quiet=as_json):
         given = read_given("cut", path, promotes, has_votes, quorum)
     if given.rules.quorum is None:
@@ -77,7 +81,7 @@ def command(
             f"a quorum of {given.rules.quorum}: expected at most {cuts.members}, as many as there are nodes"
         )
     with working("judging the cuts", is_quiet=as_json):
-        verdicts = _judged(cuts, [("as asked", _places(cuts, places))]) if places else _series(cuts, most)
+        verdicts = _judged(cuts, [_asked(cuts, places)]) if places else _series(cuts, most)
     if as_json:
         print_json(_to_json(verdicts))
     else:
@@ -133,21 +137,24 @@ def _row(row: Record) -> str:
 # ---- places
 
 
-def _places(cuts: LogCuts, words: Sequence[str]) -> Places:
-    """The places that --at names. Raises WrongUse."""
+def _asked(cuts: LogCuts, words: Sequence[str]) -> tuple[str, Places]:
+    """The cut that --at asks for: its name, and its places. Raises WrongUse."""
     from checkers.logs.log_cuts import NoSuchPlace
     from harness.errors import WrongUse
 
     if len(words) == 1 and "=" not in words[0]:
-        time_ns = _time_ns(words[0])
-        return {node: walk.at_time(time_ns) for node, walk in cuts.walks.items()}
-    places = {node: walk.end for node, walk in cuts.walks.items()}
+        time = _time(words[0])
+        time_ns = round(time.timestamp() * 1e9)
+        return f"at {time.isoformat()}", {node: walk.at_time(time_ns) for node, walk in cuts.walks.items()}
+    places: dict[str, int] = {}
     for word in words:
         node, equals, place = word.partition("=")
         if not equals:
             raise WrongUse(f"--at {word}: expected NODE=ROW, or one time alone; {_TRY}")
         if node not in cuts.walks:
             raise WrongUse(f"--at {word}: no log is of {node!r}; there are: {', '.join(cuts.walks)}")
+        if node in places:
+            raise WrongUse(f"--at {word}: expected one place of {node}, got a second one")
         try:
             places[node] = _place(cuts[node], place)
         except NoSuchPlace as error:
@@ -156,7 +163,7 @@ def _places(cuts: LogCuts, words: Sequence[str]) -> Places:
             raise WrongUse(
                 f"--at {word}: expected REPLICA/LSN, LSN, start or end, got {place!r}; {_TRY}"
             ) from None
-    return places
+    return "as asked", {node: places.get(node, walk.end) for node, walk in cuts.walks.items()}
 
 
 _TRY = "try: --at n1=1/17 --at n2=end, or --at 2026-01-31T12:00:00"
@@ -171,14 +178,15 @@ def _place(walk: Walk, word: str) -> int:
     return walk.behind(int(replica), int(lsn)) if slash else walk.of_lsn(int(lsn))
 
 
-def _time_ns(word: str) -> int:
+def _time(word: str) -> datetime:
+    """In UTC; so is a time without an offset."""
     from harness.errors import WrongUse
 
     try:
         time = datetime.fromisoformat(word)
     except ValueError:
         raise WrongUse(f"--at {word}: expected a time or NODE=ROW; {_TRY}") from None
-    return round((time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp() * 1e9)
+    return time.astimezone(UTC) if time.tzinfo else time.replace(tzinfo=UTC)
 
 
 # ---- output

@@ -58,6 +58,19 @@ def test_a_time_is_a_cut_too(qsync: Qsync, run: Path) -> None:
     assert set(early.values()) <= {0, 1}, "a vote has no time that others know"
 
 
+def test_a_cut_by_time_names_the_time_in_utc(qsync: Qsync, run: Path) -> None:
+    """Broken, a local time would be judged as a time in UTC, and nobody would notice."""
+    for asked in ("2999-01-01T12:00:00", "2999-01-01T15:00:00+03:00"):
+        assert "cut        at 2999-01-01T12:00:00+00:00" in qsync("cut", run, "--at", asked).out
+
+
+def test_a_number_of_cuts_is_refused_beside_a_place(qsync: Qsync, run: Path) -> None:
+    """Broken, an option would have no effect."""
+    said = qsync("cut", run, "--most", "5", "--at", "n1=end")
+    assert said.code == ExitCode.WRONG_USE
+    assert "--most is for the cuts at decisions" in said.line
+
+
 @pytest.mark.parametrize(
     ("places", "says"),
     [
@@ -66,6 +79,7 @@ def test_a_time_is_a_cut_too(qsync: Qsync, run: Path) -> None:
         (["n1=soon"], "expected REPLICA/LSN, LSN, start or end, got 'soon'"),
         (["yesterday"], "expected a time or NODE=ROW"),
         (["n1=end", "2026-01-01"], "expected NODE=ROW, or one time alone"),
+        (["n1=start", "n1=end"], "expected one place of n1, got a second one"),
     ],
 )
 def test_a_place_that_there_is_not_is_one_line(qsync: Qsync, run: Path, places: list[str], says: str) -> None:
