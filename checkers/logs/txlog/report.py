@@ -36,6 +36,8 @@ CHECKS: Mapping[Name, str] = {
     "drained": "masters agree in time, unless a fault keeps them from it",
 }
 PREFIX = "txlog-"
+PRICES_MAX = 1_000
+"""Documented breaches that a verdict lists, by their first records: a picture shows them by phase."""
 
 RULES: Mapping[str, Name] = {
     "diverged": "order",
@@ -158,14 +160,15 @@ def verdict(name: Name, report: Report, missing: str) -> Verdict:
     wrong = [breach for breach in ours if not breach.price]
     priced = [breach for breach in ours if breach.price]
     numbers = report.compared.get(name, Counter())
+    documented = _priced(priced)
     nothing = report.nothing.get(name, "")
     lacks = missing or report.lacks.get(name, "") or nothing
     details: dict[str, Any] = {
         "compared": dict(numbers),
         "violations": len(wrong),
-        "prices": len(priced),
         "findings": [*_findings(priced)],
-        "documented": [breach.proof() for breach in priced[:WITNESSES_MAX]],
+        "documented": documented[:PRICES_MAX],
+        "documented_left_out": max(0, len(documented) - PRICES_MAX),
         "proofs": [breach.proof() for breach in wrong[:WITNESSES_MAX]],
     }
     result: Result = "valid"
@@ -190,6 +193,12 @@ def verdict(name: Name, report: Report, missing: str) -> Verdict:
         witnesses=tuple(breach.witness() for breach in wrong[:WITNESSES_MAX]),
         details=details,
     )
+
+
+def _priced(priced: Sequence[Breach]) -> list[dict[str, Any]]:
+    """Each rule and first record once: where the strategy had its price."""
+    distinct = dict.fromkeys((breach.rule, tuple(breach.records[:1])) for breach in priced)
+    return [{"rule": rule, "records": [list(record) for record in first]} for rule, first in distinct]
 
 
 def _compared(numbers: Mapping[str, int]) -> str:

@@ -45,8 +45,10 @@ class LogChecks:
 
 
 def log_checks(verdict: Mapping[str, Any]) -> LogChecks:
-    """The checks over the logs in a verdict.json. `violations` and `prices` count all breaches of a check; `proofs` and
-    `documented` list the first of them."""
+    """The checks over the logs in a verdict.json. `violations` counts all; `proofs` lists the first of them.
+
+    `documented` lists the prices, and `documented_left_out` counts those that are not listed.
+    """
     breaches: list[Breach] = []
     names: list[str] = []
     unknown: list[str] = []
@@ -60,10 +62,9 @@ def log_checks(verdict: Mapping[str, Any]) -> LogChecks:
             unknown.append(name)
         wrong = details.get("proofs") or () if check.get("result") == "invalid" else ()
         placed = _breached(name, wrong, is_price=False)
-        documented = details.get("documented") or ()
         is_whole &= len(placed) == int(details.get("violations") or 0)
-        has_all_prices &= len(documented) == int(details.get("prices") or 0)
-        breaches += [*placed, *_breached(name, documented, is_price=True)]
+        has_all_prices &= not details.get("documented_left_out")
+        breaches += [*placed, *_breached(name, details.get("documented") or (), is_price=True)]
     return LogChecks(names, breaches, unknown, is_whole, has_all_prices)
 
 
@@ -89,7 +90,8 @@ def _verdict(checks: LogChecks, phase: str, phase_of: PhaseOf) -> str:
     none = "no violation" if checks.is_whole else "none of the violations that are listed"
     verdict = f"violation of {_rules(wrong)}" if wrong else none
     if priced:
-        return f"{verdict}; the documented price of the strategy: {_rules(priced)}"
+        known = "" if checks.has_all_prices else ", as far as it is listed"
+        return f"{verdict}; the documented price of the strategy{known}: {_rules(priced)}"
     return verdict if checks.has_all_prices else f"{verdict}; none of the documented prices that are listed"
 
 

@@ -112,7 +112,7 @@ def test_a_split_has_a_verdict_for_each_phase() -> None:
     lost = {"rule": "lost", "records": [["n1", first]]}
     last = {"rule": "state-differs", "records": [["n1", len(LOGS["n1"])]]}
     checks = [
-        _check("order", "valid", prices=1, documented=[breach]),
+        _check("order", "valid", documented=[breach]),
         _check("kept", "invalid", violations=1, proofs=[lost]),
         _check("state", "invalid", violations=1, proofs=[last]),
     ]
@@ -126,10 +126,14 @@ def test_a_split_has_a_verdict_for_each_phase() -> None:
     many = [*checks[:2], _check("state", "invalid", violations=9, proofs=[last])]
     (stretch,) = _drawn(LOGS, {"checks": many})["stretches"]
     assert "Verdict in the recovery: none of the violations that are listed." in stretch["told"]
-    dear = [_check("order", "valid", prices=9, documented=[breach]), *checks[1:]]
+    dear = [_check("order", "valid", documented=[breach], documented_left_out=9), *checks[1:]]
     (stretch,) = _drawn(LOGS, {"checks": dear})["stretches"]
     left_out = "no violation; none of the documented prices that are listed"
     assert f"Verdict in the recovery: {left_out}." in stretch["told"]
+    some = (
+        "no violation; the documented price of the strategy, as far as it is listed: diverged (txlog-order)"
+    )
+    assert f"Verdict in the split: {some}." in stretch["told"]
     unknown = [*checks, _check("vote", "unknown")]
     (stretch,) = _drawn(LOGS, {"checks": unknown})["stretches"]
     assert stretch["told"][-1] == "No verdict by phase: txlog-vote came to none."
