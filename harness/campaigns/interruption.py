@@ -21,7 +21,6 @@ def by_signal() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    _asked.clear()
     before = {name: signal.getsignal(name) for name in (signal.SIGTERM, signal.SIGHUP)}
     for name, handler in before.items():
         if handler is not signal.SIG_IGN:  # `nohup` ignores SIGHUP: the verb is to outlive its terminal
@@ -31,12 +30,12 @@ def by_signal() -> Iterator[None]:
     finally:
         for name, handler in before.items():
             signal.signal(name, handler)
+        _asked.clear()  # who works on without this has not been asked
 
 
 def _ask(number: int, _frame: Any) -> NoReturn:
-    if (
-        number == signal.SIGHUP
-    ):  # the kernel and the shell both send it: the second must not cut the clean-up off
+    # The kernel and the shell both send it: the second must not cut the clean-up off.
+    if number == signal.SIGHUP:
         signal.signal(number, signal.SIG_IGN)
     _asked.set()
     raise KeyboardInterrupt

@@ -123,9 +123,8 @@ class RealClocks(RealFault):
     async def end(self) -> Evidence:
         self.heal_asked_ns = self.hands.now_ns()
         self._is_over = True
-        broken = (
-            await self._broken_strobes()
-        )  # all have ended before a clock is set right: one might turn it again
+        # All have ended before a clock is set right: one might turn it again.
+        broken = await self._broken_strobes()
         if self.fault.drift_ppm and not self.fault.delay_ns:
             await self.each(self._see_gain)  # while the clock is wrong still
         for node in self.fault.nodes:

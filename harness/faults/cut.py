@@ -78,9 +78,8 @@ class VirtualCut(VirtualFault):
     async def end(self) -> Evidence:
         self.heal_asked_ns = self.hands.now_ns()
         fault, network = self.fault, self.hands.network
-        effects = network.take_effects(
-            fault.links
-        )  # first: a connection that is reset takes what it withheld along
+        # First: a connection that is reset takes what it withheld along.
+        effects = network.take_effects(fault.links)
         reset = network.heal(fault.links, random.Random(fault.seed))
         longest_ns = max(effect.longest_withheld_ns for effect in effects.values())
         counters = {

@@ -85,9 +85,8 @@ class RealDiskFault(RealFault):
     async def _mend(self, node: str) -> bool | None:
         """Whether the disk reports that it read the end; None if the node does not run, so it cannot report."""
         well = Orders()
-        await self.disks[node].order(
-            asdict(well)
-        )  # before the start: a node cannot start on a disk that fails writes
+        # Before the start: a node cannot start on a disk that fails writes.
+        await self.disks[node].order(asdict(well))
         if self.fault.does == DiskError.does and not self.processes.is_alive(node):
             # No other fault has a node down meanwhile: `harness.faults.overlap` excludes that.
             try:

@@ -33,9 +33,8 @@ class VirtualKill(VirtualFault):
     async def end(self) -> Evidence:
         self.heal_asked_ns = self.hands.now_ns()
         machines = self.hands.world.machines
-        chance = random.Random(
-            self.fault.seed
-        )  # its own: a fault that is left out changes the draws of no other
+        # Its own: a fault that is left out changes the draws of no other.
+        chance = random.Random(self.fault.seed)
         for name in self.hit:
             await self.hands.sleep_until(self.hands.now_ns() + chance.randrange(*RESTART_NS))
             if machines[name].state == "down":

@@ -157,9 +157,8 @@ class RunFolder:
                 for name, make in making.items():
                     with _file_system(f"write {name} to {self.path}"):
                         make(self._unfinished(name))
-                        _sync(
-                            self._unfinished(name)
-                        )  # before the rename, or a power loss leaves a whole name, empty
+                        # Before the rename, or a power loss leaves a whole name, empty.
+                        _sync(self._unfinished(name))
                 for name in making:  # only when all are whole: else the earlier judgement stays
                     self._unfinished(name).replace(self.path / name)
                 _sync(self.path)  # after the renames, which last only when the folder is on disk

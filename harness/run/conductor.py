@@ -183,9 +183,8 @@ class Conductor:
                 task.cancel()
             nemesis.cancel()
             monitor.cancel()
-        if (
-            course.failure is not None
-        ):  # parts keep their errors: without this line a broken run would be judged
+        # Parts keep their errors: without this line a broken run would be judged.
+        if course.failure is not None:
             raise course.failure
         self._monitor.note_ended()
 

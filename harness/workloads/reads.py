@@ -18,9 +18,8 @@ def drawn_read(plan: Plan, context: Context) -> tuple[str, str]:
 
     A client that roams reads where it is now. Others read at the owner, or for the plan's share of reads at a replica.
     """
-    elsewhere = (
-        plan.nodes > 1 and context.chance.random() < plan.replica_reads
-    )  # drawn for one that roams, too
+    # Drawn for one that roams, too.
+    elsewhere = plan.nodes > 1 and context.chance.random() < plan.replica_reads
     mode = plan.read_mode
     if mix := READ_MIXES.get(mode):
         mode = context.chance.choices(*mix)[0]

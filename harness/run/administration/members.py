@@ -139,9 +139,8 @@ class _Change:
             configuration = deployed.configuration(node, {})
         wanted = furthest(statuses)  # of before the join: what is written since may still be on its way
         deployed.members = members
-        self._tell(
-            settled=False, joins=node
-        )  # before the start: its disk is empty, so it may hold less from here on
+        # Before the start: its disk is empty, so it may hold less from here on.
+        self._tell(settled=False, joins=node)
         if not await self._started(configuration, before):
             return False
         deadline_ns = deployed.deadline_ns()

@@ -35,8 +35,7 @@ def test_it_is_raised_at_once_and_the_handler_before_is_back() -> None:
     with pytest.raises(KeyboardInterrupt), interruption.by_signal():
         ask()
     assert signal.getsignal(signal.SIGTERM) == before
-    with interruption.by_signal():
-        interruption.look()  # what was asked of the one before is over
+    interruption.look()  # what was asked within it is over with it
 
 
 def test_a_verb_that_ignores_the_end_of_its_terminal_outlives_it() -> None:
