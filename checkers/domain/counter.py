@@ -134,8 +134,8 @@ class _Bounds:
 
     def at(self, read: Operation) -> tuple[Number, Number]:
         """The least and the greatest sum that the read may show."""
-        # What surely counts: over before the read was asked. What may: asked before it ended. The least sum has of the
-        # latter only what is negative, the greatest only what is positive.
+        # A write surely counts if it was over before the read was asked; it may count if it was asked before the read
+        # ended. Of the latter the least sum has only the negative ones, the greatest only the positive ones.
         before = self._done.until(read.invoke_index)
         by_end = self._asked.until(read.complete_index or 0)
         return self._initial + before[1] + by_end[0], self._initial + by_end[1] + before[0]

@@ -39,7 +39,7 @@ class Words(NamedTuple):
 
 
 class Beside(NamedTuple):
-    """What is noted of a line beside its event.
+    """Notes of a line beside its event.
 
     `offsets`: where it begins in data; `wait`: a word; `texts`: where in data the value begins and ends, and where the
     transaction does (0: there is none).

@@ -362,7 +362,7 @@ def _searched(searches: Sequence[Search], limits: Budget) -> tuple[Witness, ...]
             if not search.decision.is_decided:
                 search.decision = Decision("unknown", reason=str(over))
     wrong = [search for search in searches if search.decision.result == "no"]
-    # What happened first is shown first.
+    # The earliest is shown first.
     wrong = sorted(wrong, key=lambda search: search.went_wrong)[:WITNESSES_MAX]
     return tuple(_witness(search, for_a_proof(limits, len(wrong))) for search in wrong)
 

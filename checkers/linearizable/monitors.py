@@ -426,7 +426,7 @@ def _overtaken(queue: _Queue) -> Iterator[tuple[float, int]]:
     by_return = sorted((element.put[1], element.took[0]) for element in queue.elements.values())
     latest, at = -1.0, 0
     for element in sorted(queue.elements.values(), key=lambda element: element.put[0]):
-        # Only those whose way in was over before this one began: the others may have gone in behind it.
+        # Only elements that were in before this one began: the others may have gone in behind it.
         while at < len(by_return) and by_return[at][0] < element.put[0]:
             latest = max(latest, by_return[at][1])
             at += 1

@@ -338,7 +338,7 @@ class _Search:
                 continue
             observations, updates = pending.legal(result)
             must = action.kind == "update" and owed & bit
-            # Unseen, it could as well be left out. What it must do, it does before its return.
+            # Unseen, it could as well be left out. It takes effect before its return.
             if must or observations & owed or updates & ~used & ~bit:
                 made = (log, pending.call(bit), self._event)
                 yield (result, *self._apply(action, bit, result, owed, used), made)

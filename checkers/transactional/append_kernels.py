@@ -46,7 +46,7 @@ RULES = (
 
 
 class Survey(NamedTuple):
-    """What one pass over the micro-operations finds.
+    """The findings of one pass over the micro-operations.
 
     owner     int32[m]  the transaction
     previous  int32[m]  the micro-operation before in the same transaction on the same key, or NONE
@@ -504,7 +504,7 @@ def replay(
     order = numpy.empty(count, int32)
     gone = numpy.zeros(count, int8)
     begun, total = 0, 0
-    # Who waits for a version to be made, and who until those that read it have run: lists, linked by `behind`.
+    # The transactions that wait for a version to be made, or for its readers to have run: lists, linked by `behind`.
     made_waiting = numpy.full(len(versions.maker), NONE, int32)
     drained_waiting = numpy.full(len(versions.maker), NONE, int32)
     behind = numpy.full(count, NONE, int32)

@@ -142,7 +142,7 @@ class Columns:
 
     @property
     def micros(self) -> Micros:
-        """What kernels read."""
+        """The arrays that kernels read."""
         return Micros(*(getattr(self, name) for name in Micros._fields))
 
     def __len__(self) -> int:

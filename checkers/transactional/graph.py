@@ -51,7 +51,7 @@ class Graph:
 
     @property
     def edges(self) -> Edges:
-        """What kernels read."""
+        """The arrays that kernels read."""
         return Edges(self.offsets, self.source, self.target, self.kind)
 
     def edge(self, number: int) -> Edge:
@@ -236,7 +236,7 @@ class Constraints:
 
 SPLIT = ("snapshot-isolation", "prefix")
 """The models with a snapshot before the commit."""
-# What must not form a circle; of the weaker ones ww, wr and steps in time.
+# The edges that must not form a circle; of the weaker ones ww, wr and steps in time.
 ORDERED: dict[str, tuple[int, ...]] = {
     "repeatable-read": (WW, WR, RW, PROCESS),
     "serializable": (WW, WR, RW, RW_PREDICATE, PROCESS),

@@ -304,7 +304,7 @@ class _Polygraph:
         for number in range(len(self.opens)):
             self._narrow(number)
         self._conclude()
-        # What follows before the first choice is never taken back.
+        # Edges that follow before the first choice are never taken back.
         self.undo.clear()
 
     def _spread(self) -> None:
@@ -703,7 +703,7 @@ class _Polygraph:
             return
 
     def _undo(self, size: int) -> None:
-        # What was gained is taken back with the pasts: a conclusion from it would rest on no edge.
+        # The gain is taken back with the pasts: a conclusion from it would rest on no edge.
         self.changed.clear()
         while len(self.undo) > size:
             match self.undo.pop():

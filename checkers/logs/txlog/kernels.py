@@ -310,7 +310,7 @@ def ordered(
             first = rows.first[row]
             count = rows.other[row] if kind == RECOVERED else rows.first[row + 1] - first
             low = min(low, index)
-            # What the record says is applied all the same: one breach does not hide those behind it.
+            # The record is applied all the same: one breach does not hide those behind it.
             if index > length:
                 out = noted(out, breaches, NOT_BEHIND, row, length, 0, 0)
                 breaches += 1

@@ -60,7 +60,7 @@ class Server:
         self._took_half = False
         self._writes = 0
         self._listings: dict[int, list[tuple[str, int, int]]] = {}
-        """What each reader of a folder sees, from its beginning on: a name that is removed meanwhile moves no other."""
+        """The names that each reader of a folder sees, from its beginning on. A removed one moves no other."""
         self._answers: dict[int, Callable[[Request], bytes]] = {
             Opcode.LOOKUP: lambda request: self._entry(request, request.names()[0]),
             Opcode.GETATTR: lambda request: wire.attributes(self._of(request).attributes()),

@@ -98,7 +98,7 @@ def test_what_one_machine_found_the_other_knows(
         assert [each.ended for each in others] == [each.ended for each in seen]
     server.asked.clear()
     shared.fetch(HERE, "tiny", two / shared.SHARED / "tiny")
-    # What is there is not fetched again.
+    # A file that is there is not fetched again.
     assert not [asked for asked in server.asked if asked.endswith(".jsonl")]
     server.put("b", "team/_campaigns/tiny/20300101T000000Z-strange/campaign.json", b"[]")
     key = f"team/_campaigns/tiny/{shared.name_of(mine)}/"

@@ -1,4 +1,4 @@
-"""What the host tells the node, and does with its files, in which order."""
+"""The order in which the host tells the node, and syncs its files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a verdict keeps of the breaches that a strategy documents."""
+"""A verdict keeps each place of the breaches that a strategy documents."""
 
 from __future__ import annotations
 
