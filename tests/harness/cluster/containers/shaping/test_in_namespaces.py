@@ -77,7 +77,8 @@ def play(folder: Path, story: Callable[[ShapingProcess], Awaitable[None]]) -> No
             await story(process)
         finally:
             await process.stop()
-        assert (folder / "errors.txt").read_text() == ""
+        errors = folder / "errors.txt"
+        assert not errors.exists(), errors.read_text()
 
     asyncio.run(played())
 
