@@ -101,7 +101,7 @@ class ValueOrders:
         replaced = writers.follow(sets + len(codes), old, only)
         is_impossible = writers.latest < writers.earliest
         writers.happened[is_impossible] = False
-        # What a writer without a possible moment replaced is not known. Its bounds stay, and may contradict each other.
+        # A writer without a possible moment has no known predecessor. Its bounds stay, and may contradict each other.
         replaced[writers.value[is_impossible]] = -1
         earliest, latest = numpy.full(len(keys), NEVER), numpy.full(len(keys), -1)
         numpy.minimum.at(earliest, writers.value, writers.earliest)

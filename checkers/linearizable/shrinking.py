@@ -226,7 +226,7 @@ class _Shrinking:
                     return False
                 left_behind.update(dict.fromkeys(states))
         staying = {subject.call.action for subject in rest if subject.call.action.kind != "overwrite"}
-        # What goes must not have helped what stays: else the rest has no order only because something is missing.
+        # A removed call must not have helped one that stays: else the rest has no order only because it is missing.
         return all(self.model.step(state, action) is ILLEGAL for state in left_behind for action in staying)
 
     def proof(self) -> Proof:
