@@ -41,7 +41,7 @@ QSYNC = (sys.executable, "-P", "-m", "harness.cli")
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])  # type: ignore[union-attr] # it has one
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--sizes", type=int, nargs="+", default=SIZES)
     sizes = parser.parse_args().sizes
     rows = [restored(size, has_base=has_base) for size in sizes for has_base in (False, True)]

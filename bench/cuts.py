@@ -52,7 +52,7 @@ print(json.dumps({
 
 def main() -> None:
     """Make the trace, judge it in a process of its own, print the table."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])  # type: ignore[union-attr] # it has one
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--messages", type=int, default=10_000_000)
     parser.add_argument("--cuts", type=int, default=1_000)
     asked = parser.parse_args()
@@ -95,8 +95,8 @@ def made(messages: int, cuts: int, seed: int = 1) -> Trace:
     taker = (sender + chance.integers(1, NODES, messages, dtype=numpy.int32)) % numpy.int32(NODES)
     taken_at = sent_at + chance.integers(*DELAY, messages)
     seq = numpy.empty(messages, numpy.int32)
-    for node in range(NODES):
-        mine = numpy.flatnonzero(sender == node)
+    for of_node in range(NODES):
+        mine = numpy.flatnonzero(sender == of_node)
         seq[mine] = numpy.arange(1, len(mine) + 1, dtype=numpy.int32)
     mark_at, mark_node, mark_cut = _marks(chance, messages, cuts)
     parts = [

@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
@@ -47,7 +48,7 @@ def rates(operations: int) -> None:
             path.write_text(text)
             read: Callable[[str], object] = edn.read if ending == ".edn" else jepsen_text.parse
             slowly = one_token_at_a_time.read if ending == ".edn" else None
-            found = [_rate(read, text), _rate(lambda _, path=path: checkers.read(path), text)]
+            found = [_rate(read, text), _rate(partial(_read_file, path), text)]
             found += [_rate(slowly, text)] if slowly else []
             shown = [f"{rate:.1f}" for rate in found]
             rows.append([name, f"{len(text) / 1e6:.1f}", *shown, *([] if slowly else ["-"])])
@@ -71,6 +72,10 @@ def whole_commands(count: int, keep: Path | None) -> None:
                 ]
             )
         print_table(["transactions", "MB", "of the core, s", "by the clock, s", "peak, MiB"], rows)
+
+
+def _read_file(path: Path, _: str) -> object:
+    return checkers.read(path)
 
 
 def _rate(read: Callable[[str], object], text: str) -> float:

@@ -18,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from bench.planted_bugs import PLANTED, Planted
 
@@ -48,7 +49,7 @@ def main() -> int:
     return 0 if found >= 0.75 * len(chosen) else 1
 
 
-def hunt(bug: Planted, seed: int, seconds: int) -> list[dict[str, object]]:
+def hunt(bug: Planted, seed: int, seconds: int) -> list[dict[str, Any]]:
     """The lines of `simulate --json`, one for each seed; the last one is the anomaly, if there was any."""
     with tempfile.TemporaryDirectory() as folder:
         for part in ("nodes", "harness", "checkers"):

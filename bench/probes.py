@@ -33,21 +33,12 @@ from checkers import linearizable
 from checkers.history import jsonl
 from checkers.history.history import Header, History
 from checkers.history.operation import Event
-
-try:
-    from harness.run.assemble import header, parts_of, simulated
-    from harness.run.conductor import Conductor
-except ImportError:  # up to November 2026
-    from harness.assemble import header, parts_of, simulated  # type: ignore[import-not-found, no-redef]
-    from harness.conductor import Conductor  # type: ignore[import-not-found, no-redef]
-
-try:
-    from checkers.linearizable import many
-    from checkers.linearizable.columns import register_columns
-    from checkers.linearizable.models import Register
-    from checkers.linearizable.search import Call, Limits
-except ImportError:  # up to November 2026
-    many = None  # type: ignore[assignment]
+from checkers.linearizable import many
+from checkers.linearizable.columns import register_columns
+from checkers.linearizable.models import Register
+from checkers.linearizable.search import Call, Limits
+from harness.run.assemble import header, parts_of, simulated
+from harness.run.conductor import Conductor
 
 RECORDED = 20_000
 PLAN = "default: 20 s, 10 clients, 300 op/s"
@@ -105,7 +96,7 @@ class Probes:
         self.lines = self.path.read_bytes().splitlines()[1:]
         self.encode = msgspec.json.Encoder().encode
         self.decode = msgspec.json.Decoder(Event).decode
-        self.together = None if many is None else self.joined()
+        self.together = self.joined()
 
     def turn(self) -> dict[str, float]:
         history: list[History] = []
@@ -115,15 +106,13 @@ class Probes:
         decoded = seconds(self.decode_lines) / TIMES
         read = seconds(lambda: history.append(jsonl.read(self.path)))
         checked = seconds(lambda: self.check(history[0]))
-        found = {
+        return {
             "recorder": written / recorder,
             "simulator": loop / simulator,
             "reading": decoded / read,
             "check": decoded / (read + checked),
+            "api": seconds(self.decide) / TIMES / checked,
         }
-        if many is not None:
-            found["api"] = seconds(self.decide) / TIMES / checked
-        return found
 
     def write(self) -> None:
         for _ in range(TIMES):
@@ -143,7 +132,8 @@ class Probes:
 
     def joined(self) -> Any:
         """The history's registers, as columns."""
-        model, keys = Register(), {}
+        model = Register()
+        keys: dict[Any, list[Call]] = {}
         for each in History.of(self.header, self.events).operations:
             action = model.action(each)
             assert action is not None

@@ -84,8 +84,8 @@ def _made(folder: Path, plan: Plan, number: int) -> str:
     target = folder / f"{number:04d}"
     if not target.exists():
         with limited(Limits(None, None, None)):
-            folder = execute(parts_of(plan), target).folder
-            finish(folder, plan, Recorded(str(folder.path)))
+            run = execute(parts_of(plan), target).folder
+            finish(run, plan, Recorded(str(run.path)))
     return plan.system
 
 

@@ -142,6 +142,7 @@ class Masters:
             case Send(link, message) if link in self._ends:
                 caller, called = self._ends[link]
                 other = called if name == caller else caller
+                assert isinstance(message, list)
                 if message[0] == "post" and other == min(each for each in self.hosts if each != name):
                     self.posts[name].append(self.now_ns)
                 self.at(self.delay_ns, lambda: self._deliver(link, other, message))
@@ -274,7 +275,7 @@ def beside_a_log(entries: int, transactions: int) -> list[str]:
     differences: list[float] = []
     for number in range(20):
         told = Ref(journal.counter + 1 + number, f"late-0-{number}", "n1")
-        message = [late.journal.epoch, [], late.journal.base, len(late.journal.synced), [list(told)]]
+        message: Any = [late.journal.epoch, [], late.journal.base, len(late.journal.synced), [list(told)]]
         late.site.now, late.site.out = Instant(masters.now_ns, masters.now_ns), []
         late.journal.updates[told.id] = [["write", "s", 1, 1]]
         with core_s(differences):

@@ -34,7 +34,19 @@ SLOW_S = 5.0
 CHECKS = {
     "ruff check": ("-m", "ruff", "check", "."),
     "ruff format": ("-m", "ruff", "format", "--check", "."),
-    "mypy --strict": ("-m", "mypy", "--strict", "-p", "nodes", "-p", "checkers", "-p", "harness"),
+    "mypy --strict": (
+        "-m",
+        "mypy",
+        "--strict",
+        "-p",
+        "nodes",
+        "-p",
+        "checkers",
+        "-p",
+        "harness",
+        "-p",
+        "bench",
+    ),
     # This one has no module to run.
     "import contracts": (
         "-c",
