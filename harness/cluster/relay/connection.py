@@ -108,6 +108,7 @@ class Side(asyncio.Protocol):
             try:
                 self.transport.write_eof()
             except OSError:  # the peer has reset it and we have not read that yet
+                self.outgoing.close(Close.RESET)
                 self.reset()
 
     def reset(self) -> None:
@@ -202,7 +203,7 @@ class Pipe:
         self.settle_reading()
 
     def hurry(self) -> None:
-        """The link is not slow any more: nothing waits for its time."""
+        """A fault that slowed the link is over: nothing waits for its time."""
         self.held = deque((0, taken_ns, item) for _, taken_ns, item in self.held)
 
     def settle_reading(self) -> None:
@@ -246,12 +247,10 @@ class Pipe:
         self.connection.pipe_delivered()
 
     def _wake_at(self, due_ns: int) -> None:
-        if self.timer is None:
-            self.timer = asyncio.get_running_loop().call_at(due_ns / 1e9, self._awake)
-
-    def _awake(self) -> None:
-        self.timer = None
-        self.pump()
+        # The timer may be of bytes that a healing let go, and later than these.
+        if self.timer is not None:
+            self.timer.cancel()
+        self.timer = asyncio.get_running_loop().call_at(due_ns / 1e9, self.pump)
 
 
 class Connection:

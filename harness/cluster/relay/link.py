@@ -119,7 +119,8 @@ class Link(Generic[P]):
     def heal(self, fault: int, now_ns: int) -> None:
         """End what this fault does here; its watch goes on."""
         self.cuts.pop(fault, None)
-        self.slows.pop(fault, None)
+        if self.slows.pop(fault, None) is not None:
+            self.free_ns = 0  # all that waits goes on now, and nothing waits behind it
         self._refresh()
         watch = self.watches[fault]
         watch.healed_ns, watch.bytes_withheld_now = now_ns, 0

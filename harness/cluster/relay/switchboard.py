@@ -78,13 +78,14 @@ class Switchboard:
         self.observe()  # before healing: it counts for links that are cut
         now_ns = time.monotonic_ns()
         was_cut = [link for link in touched if link.is_cut]
+        was_slow = [link for link in touched if fault in link.slows]
         for link in touched:
             link.heal(fault, now_ns)
         self._reset_some(fault, [link for link in was_cut if not link.is_cut], random.Random(f"{seed} heal"))
-        for link in touched:
+        # Another fault may slow the link too: what this one made late would be held after its end.
+        for link in was_slow:
             for pipe in link.pipes:
-                if not link.slows:
-                    pipe.hurry()
+                pipe.hurry()
         self._settle(touched)
         for link in touched:
             link.count_fresh(fault)

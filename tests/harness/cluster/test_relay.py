@@ -7,6 +7,8 @@ import contextlib
 import os
 import random
 import signal
+import socket
+import struct
 import subprocess
 import sys
 import time
@@ -18,6 +20,7 @@ import psutil  # type: ignore[import-untyped]  # it has no types
 import pytest
 
 from harness.cluster.relay.remote import Relay
+from harness.cluster.relay.switchboard import Switchboard
 from harness.errors import ClusterError
 from tests.harness.processes import PATIENCE_S, is_gone, wait_until
 
@@ -331,6 +334,59 @@ def test_a_link_with_a_rate_lets_no_more_pass_and_loses_nothing(tmp_path: Path) 
     play(tmp_path, story)
 
 
+def test_a_fault_that_is_over_slows_no_byte_of_the_next(tmp_path: Path) -> None:
+    """If it failed, a link with a rate would pass nothing for as long as the queue of an earlier fault was."""
+
+    async def story(its: Scene) -> None:
+        _, writer, server_reader, _ = await its.connect()
+
+        async def sent(size: int, fault: int) -> None:
+            async def are_delayed() -> bool:
+                return (await its.counters(fault))["bytes_delayed"] == size
+
+            writer.write(bytes(size))
+            await until(are_delayed)
+
+        await its.relay.slow(1, [("client", "n1")], bytes_per_s=10, seed=7)
+        await sent(30_000, 1)
+        await its.relay.heal(1, 0)
+        await within(server_reader.readexactly(30_000))
+        await its.relay.slow(2, [("client", "n1")], bytes_per_s=1_000_000, seed=7)
+        await sent(1000, 2)
+        assert (await its.counters(2))["bytes_queued"] == 0
+        await within(server_reader.readexactly(1000))
+        await its.relay.heal(2, 0)
+
+        await its.relay.slow(3, [("client", "n1")], delay_ns=3_600_000_000_000, seed=7)
+        await sent(1, 3)
+        await its.relay.heal(3, 0)
+        await within(server_reader.readexactly(1))
+        await its.relay.slow(4, [("client", "n1")], delay_ns=1_000_000, seed=7)
+        await sent(1, 4)
+        await within(server_reader.readexactly(1))
+
+    play(tmp_path, story)
+
+
+def test_healing_ends_a_rate_on_a_link_that_another_fault_slows(tmp_path: Path) -> None:
+    """If it failed, what a healed fault held would still wait for its rate."""
+
+    async def story(its: Scene) -> None:
+        _, writer, server_reader, _ = await its.connect()
+        await its.relay.slow(1, [("client", "n1")], delay_ns=1_000_000, seed=7)
+        await its.relay.slow(2, [("client", "n1")], bytes_per_s=10, seed=7)
+
+        async def are_held() -> bool:
+            return (await its.counters(2))["bytes_delayed"] == 30_000
+
+        writer.write(bytes(30_000))
+        await until(are_held)
+        await its.relay.heal(2, 0)
+        await within(server_reader.readexactly(30_000))
+
+    play(tmp_path, story)
+
+
 def test_the_delays_of_a_link_are_measured(tmp_path: Path) -> None:
     """Broken if jitter counts as felt because it was asked for, not because the delays differed."""
 
@@ -395,6 +451,32 @@ def test_an_end_passes_a_link_that_is_whole(tmp_path: Path) -> None:
         await until(forgotten)
 
     play(tmp_path, story)
+
+
+def test_a_reset_reaches_a_dialer_that_has_just_said_its_last(tmp_path: Path) -> None:
+    """If it failed, a client whose node died would wait until its timeout, and its sockets would stay open."""
+
+    async def story() -> None:
+        board, loop = Switchboard(), asyncio.get_running_loop()
+        with socket.create_server(("127.0.0.1", 0)) as target:
+            target.setblocking(False)
+            route = await board.listen("client", "n1", 0)
+            board.set_port("n1", target.getsockname()[1])
+            reader, writer = await asyncio.open_connection("127.0.0.1", route)
+            served, _ = await within(loop.sock_accept(target))
+            with served:
+                await within(loop.sock_sendall(served, b"hello"))
+                await within(reader.readexactly(5))
+                writer.write_eof()
+                served.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            with pytest.raises(ConnectionResetError):
+                await within(reader.readexactly(1))
+            assert board.totals()["connections"] == 0
+            writer.transport.abort()
+            for listener in board._listeners.values():
+                listener.close()
+
+    asyncio.run(story())
 
 
 def test_power_loss_forgets_what_was_held_and_says_nothing(tmp_path: Path) -> None:
