@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import os
 import random
+import shutil
 import stat
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -232,7 +233,8 @@ class Volume:
         self._made(parent, name)
 
     def _made(self, parent: Inode, name: str, *, is_folder: bool = False) -> None:
-        remove = os.rmdir if is_folder else os.unlink
+        # With `strict`, names in a folder may be on disk before the folder's own name: then no path leads to them.
+        remove = shutil.rmtree if is_folder else os.unlink
         self._renamed([(parent, name)], lambda folders: remove(name, dir_fd=folders[0]))
 
     def remove(self, parent: Inode, name: str, *, is_folder: bool = False) -> None:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.cluster.mounted_disk.undo import SECTOR_BYTES, Change, Changes, surviving, torn
-from harness.cluster.mounted_disk.volume import Volume
+from harness.cluster.mounted_disk.volume import GRAVES, Inode, Volume
 from harness.cluster.mounted_disk.wire import ROOT_ID
 
 Steps = list[tuple[str, int, int]]
@@ -148,3 +148,39 @@ def test_what_is_written_behind_a_sync_that_came_too_late_is_gone(tmp_path: Path
         assert (folder / "db").read_bytes()[3 * SECTOR_BYTES :] == bytes(SECTOR_BYTES), seed
         assert not (folder / "other").exists()
         volume.close()
+
+
+class Nothing(random.Random):
+    """Of all changes that may be lost, none stays."""
+
+    def randrange(self, *span: int) -> int:  # type: ignore[override]  # only what a disk asks for
+        return 0
+
+
+def strict(folder: Path) -> tuple[Volume, Inode, Inode]:
+    """A disk with the folder `wal`, which no sync has brought to the disk."""
+    volume = Volume(os.open(folder, os.O_RDONLY | os.O_DIRECTORY), lambda: 0, strict=True)
+    volume.make_folder(volume[ROOT_ID], "wal", 0o700)
+    return volume, volume[ROOT_ID], volume.lookup(volume[ROOT_ID], "wal")[0]
+
+
+def test_a_folder_with_no_name_on_disk_is_lost_with_all_that_is_synced_in_it(tmp_path: Path) -> None:
+    """If it failed, a store that forgets to sync a folder's parent would end the run, and its bug stay hidden."""
+    volume, _, wal = strict(tmp_path)
+    inode, _, number = volume.create(wal, "0.wal", os.O_RDWR, 0o600)
+    volume.write(volume.handle(number), 0, b"row")
+    for synced in (inode, wal):
+        volume.synced(synced, volume.steps)
+    assert volume.lose_power(Nothing()) == (0, 1)
+    assert [path.name for path in tmp_path.iterdir()] == [GRAVES]
+
+
+def test_a_file_that_a_synced_folder_got_from_another_one_stays_there(tmp_path: Path) -> None:
+    """If it failed, a power loss after a rename between two folders would end the run."""
+    volume, root, wal = strict(tmp_path)
+    volume.synced(root, volume.steps)
+    volume.create(root, "fresh", os.O_RDWR, 0o600)
+    volume.rename(root, "fresh", wal, "0.wal")
+    volume.synced(wal, volume.steps)
+    volume.lose_power(Nothing())
+    assert [path.name for path in (tmp_path / "wal").iterdir()] == ["0.wal"]
