@@ -13,7 +13,6 @@ import asyncio
 import os
 import secrets
 import signal
-import socket
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -176,14 +175,15 @@ def new_mark(whose: str) -> str:
 async def still_listens(host: str, ports: Iterable[int]) -> str:
     """The first port that does not refuse connections, in words; "" if all do."""
     for port in ports:
-        with suppress(ConnectionRefusedError, socket.gaierror):
-            try:
-                async with asyncio.timeout(_REFUSES_WITHIN_S):
-                    _, writer = await asyncio.open_connection(host, port)
-                writer.close()
-            except TimeoutError:
-                pass
-            return f"port {port} still takes connections"
+        try:
+            async with asyncio.timeout(_REFUSES_WITHIN_S):
+                _, writer = await asyncio.open_connection(host, port)
+            writer.close()
+        except TimeoutError:
+            pass
+        except OSError:  # also of a name with several addresses, of which each refuses
+            continue
+        return f"port {port} still takes connections"
     return ""
 
 

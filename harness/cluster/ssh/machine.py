@@ -188,8 +188,9 @@ class Machine:
     def _arrived(self, line: bytes) -> None:
         message = json.loads(line)
         if "event" in message:
-            if message["event"] > self._last_event:
-                self._last_event = message["event"]
+            # One that overtakes events that were missed waits for them: the answer to `hello` has it again.
+            if message["event"] == self._last_event + 1:
+                self._last_event += 1
                 self._on_event(self, message)
             return
         if "id" not in message:  # there is no supervisor to connect to
@@ -274,9 +275,9 @@ def _place(packed: tarfile.TarFile, member: tarfile.TarInfo, target: Path, host:
     if name.is_absolute() or ".." in name.parts:
         return
     is_of_a_node = name.parts[:1] == ("nodes",)
-    if member.isfile() and (is_of_a_node or member.size):
+    if (member.isfile() or member.islnk()) and (is_of_a_node or member.size):
         path = target / (name if is_of_a_node else f"supervisor-{host.host}-{host.port}.txt")
         content = packed.extractfile(member)
-        assert content is not None  # it is a file
+        assert content is not None  # it is a file, or the second name of one
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content.read())

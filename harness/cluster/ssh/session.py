@@ -52,7 +52,7 @@ class Session:
             client.connect(
                 host.host,
                 port=host.port,
-                username=host.user or getpass.getuser(),
+                username=_user(host),
                 key_filename=host.key,
                 allow_agent=host.key is None,
                 look_for_keys=host.key is None,
@@ -165,12 +165,24 @@ class _Unknown:
         try:
             with _WRITING:
                 known_hosts.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-                with known_hosts.open("a") as file:
-                    file.write(f"{hostname} {key.get_name()} {key.get_base64()}\n")
+                with known_hosts.open("a+b") as file:
+                    file.seek(max(0, file.tell() - 1))
+                    end = b"" if file.read() in (b"", b"\n") else b"\n"  # people edit this file, too
+                    file.write(end + f"{hostname} {key.get_name()} {key.get_base64()}\n".encode())
         except OSError as error:
             raise ClusterError(
                 f"the host key of {host.place} cannot be written to {known_hosts}: {error.strerror}"
             ) from error
+
+
+def _user(host: Host) -> str:
+    try:
+        return host.user or getpass.getuser()
+    except (KeyError, OSError) as error:
+        raise WrongUse(
+            f"the user that runs the harness has no name to log in to {host.place} with; "
+            "try: `user` in the inventory"
+        ) from error
 
 
 def _fingerprint(key: paramiko.PKey) -> str:
@@ -181,7 +193,6 @@ def _fingerprint(key: paramiko.PKey) -> str:
 def _in_words(host: Host, error: BaseException) -> ClusterError | WrongUse:
     import paramiko
 
-    user = host.user or getpass.getuser()
     match error:
         case paramiko.BadHostKeyException():
             return ClusterError(
@@ -193,7 +204,7 @@ def _in_words(host: Host, error: BaseException) -> ClusterError | WrongUse:
                 f"the key for {host.place} has a passphrase; leave `key` out and add it to ssh-agent"
             )
         case paramiko.AuthenticationException():
-            return ClusterError(f"{host.place} does not let {user} in with the key it was offered")
+            return ClusterError(f"{host.place} does not let {_user(host)} in with the key it was offered")
         case TimeoutError() | socket.timeout():
             return ClusterError(f"{host.place} cannot be reached: no answer in {CONNECT_WITHIN_S:.0f} s")
         case OSError() | UnicodeError():  # UnicodeError: no name of a host looks like that

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -66,6 +67,25 @@ def test_a_store_that_lives_on_while_its_node_is_down_was_not_killed(tmp_path: P
         await processes.revive("n1")
 
     play(tmp_path, story, command=partial(wrapped, "a child"))
+
+
+def test_a_name_of_which_each_address_refuses_takes_no_connections(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Broken if a kill on a host with two addresses ends the run."""
+
+    async def story() -> str:
+        with socket.socket() as bound:
+            bound.bind(("127.0.0.1", 0))
+            port = bound.getsockname()[1]
+        kind = (socket.AF_INET, socket.SOCK_STREAM, 0, "")
+        addresses = [(*kind, (f"127.0.0.{number}", port)) for number in (1, 2)]
+
+        async def resolved(*_: object, **__: object) -> list[object]:
+            return list(addresses)
+
+        monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", resolved)
+        return await still_listens("a-host", [port])
+
+    assert asyncio.run(story()) == ""
 
 
 @pytest.mark.long

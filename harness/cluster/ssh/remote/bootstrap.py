@@ -131,7 +131,7 @@ def install(argument: str) -> Fields:
             packed.extractall(folder / "bundle")
         wheel.unlink()
     (folder / "nodes").mkdir()
-    with (folder / "supervisor.txt").open("wb") as output:
+    with (folder / "supervisor.txt").open("w+b") as output:
         supervisor = subprocess.Popen(
             [sys.executable, "-B", "-m", "harness.cluster.ssh.remote.supervisor", str(folder)],
             stdin=subprocess.DEVNULL,
@@ -141,14 +141,15 @@ def install(argument: str) -> Fields:
             env={**os.environ, "PYTHONPATH": str(folder / "bundle")},
             start_new_session=True,
         )
-    mark(folder, {**request["info"], "supervisor": [supervisor.pid, started(supervisor.pid)]})
-    deadline = time.monotonic() + 10
-    while not (folder / SOCKET).exists():
-        if supervisor.poll() is not None or time.monotonic() > deadline:
-            words = (folder / "supervisor.txt").read_text().strip().splitlines() or ["it says nothing"]
-            clean(str(folder))
-            return {"error": f"the supervisor does not come up: {words[-1]}"}
-        time.sleep(0.005)
+        mark(folder, {**request["info"], "supervisor": [supervisor.pid, started(supervisor.pid)]})
+        deadline = time.monotonic() + 10
+        while not (folder / SOCKET).exists():
+            if supervisor.poll() is not None or time.monotonic() > deadline:
+                clean(str(folder))
+                output.seek(0)  # not by its name: a supervisor that breaks removes its folder
+                words = output.read().decode(errors="replace").strip().splitlines() or ["it says nothing"]
+                return {"error": f"the supervisor does not come up: {words[-1]}"}
+            time.sleep(0.005)
     return {"pid": supervisor.pid}
 
 
@@ -283,6 +284,8 @@ def main(word: str, argument: str) -> None:
     try:
         answer = WORDS[word](argument)
     except OSError as error:
+        if word == "fetch":  # behind a part of an archive no reader would find the line of an error
+            sys.exit(str(error))
         answer = {"error": str(error)}
     if answer is not None:
         print(json.dumps(answer), flush=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import io
+import json
 import signal
 import subprocess
 import sys
@@ -101,6 +102,17 @@ def test_a_host_whose_supervisor_is_gone_is_told_at_once() -> None:
     assert asyncio.run(told()) == "h:22: [Errno 111] Connection refused"
 
 
+def test_an_end_that_was_missed_is_not_lost_behind_a_later_one() -> None:
+    """If it failed, a node that crashed while the connection was lost would not be a crash if another node ended
+    before the supervisor was asked what was missed."""
+    ends: list[str] = []
+    machine = Machine(inventory.Host(host="h"), "r", lambda machine, event: ends.append(event["node"]))
+    first, second = b'{"event": 1, "node": "n1"}', b'{"event": 2, "node": "n2"}'
+    for line in (second, first, second, second):
+        machine._arrived(line)
+    assert ends == ["n1", "n2"]
+
+
 def test_a_process_that_ends_while_it_is_looked_at_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
     """If it failed, a run could not begin where the nodes of a dead one end with their supervisor."""
     ended = subprocess.Popen([sys.executable, "-c", ""])
@@ -134,3 +146,49 @@ def test_an_archive_of_logs_puts_nothing_anywhere_else(tmp_path: Path) -> None:
         _unpack(whole.getvalue(), tmp_path / "run", inventory.Host(host="h"))
     assert [path.name for path in tmp_path.rglob("*") if path.is_file()].count("log.jsonl") == 1
     assert not (tmp_path / "up").exists()
+
+
+def fetch(folder: Path) -> subprocess.CompletedProcess[bytes]:
+    words = [sys.executable, str(Path(bootstrap.__file__)), "fetch", str(folder)]
+    return subprocess.run(words, capture_output=True, check=False)
+
+
+def test_logs_come_home_whole_or_not_at_all(tmp_path: Path) -> None:
+    """If it failed, a run would be judged without the logs of some nodes, or without a file that has two names."""
+    far, home = tmp_path / "far", tmp_path / "home"
+    (far / "nodes/n1").mkdir(parents=True)
+    (far / "nodes/n1/1.xlog").write_text("row")
+    (far / "nodes/n1/2.xlog").hardlink_to(far / "nodes/n1/1.xlog")
+    (far / "supervisor.txt").touch()
+    _unpack(fetch(far).stdout, home, inventory.Host(host="h"))
+    assert {path.name: path.read_text() for path in home.glob("nodes/n1/*")} == {
+        "1.xlog": "row",
+        "2.xlog": "row",
+    }
+    (far / "supervisor.txt").unlink()  # stands for all that cannot be read
+    broken = fetch(far)
+    assert broken.returncode and b"supervisor.txt" in broken.stderr
+
+
+def test_a_supervisor_that_does_not_come_up_says_why(tmp_path: Path) -> None:
+    """If it failed, a folder in which no socket can be made would be said to lack a file."""
+    folder = tmp_path / f"{bootstrap.PREFIX}x"
+    program = b"import os, shutil; shutil.rmtree(os.getcwd()); raise SystemExit('no socket can be made')"
+    with io.BytesIO() as whole:
+        with tarfile.open(fileobj=whole, mode="w") as archive:
+            for package in (
+                "harness",
+                "harness/cluster",
+                "harness/cluster/ssh",
+                "harness/cluster/ssh/remote",
+            ):
+                archive.addfile(tarfile.TarInfo(f"{package}/__init__.py"))
+            member = tarfile.TarInfo("harness/cluster/ssh/remote/supervisor.py")
+            member.size = len(program)
+            archive.addfile(member, io.BytesIO(program))
+        info = {"format": bootstrap.FORMAT, "run": "x", "owner": "somebody", "lease_s": 4}
+        words = [sys.executable, str(Path(bootstrap.__file__)), "install"]
+        request = json.dumps({"folder": str(folder), "info": info})
+        done = subprocess.run([*words, request], input=whole.getvalue(), capture_output=True, check=True)
+    assert json.loads(done.stdout) == {"error": "the supervisor does not come up: no socket can be made"}
+    assert not folder.exists()

@@ -120,8 +120,23 @@ def test_a_host_that_cannot_be_and_keys_that_are_none(
     assert expected in raised.value.message
 
 
+def test_a_user_without_a_name_is_asked_for_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If it failed, a harness in a container with a number for a user would end in a traceback."""
+
+    def nameless(number: int) -> None:
+        raise KeyError(f"getpwuid(): uid not found: {number}")
+
+    for name in ("LOGNAME", "USER", "LNAME", "USERNAME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("pwd.getpwuid", nameless)
+    host = inventory.Host(host="127.0.0.1", known_hosts=str(tmp_path / "none"), accept_new_host_keys=True)
+    with pytest.raises(WrongUse, match="try: `user` in the inventory"):
+        Session.open(host)
+
+
 def test_the_first_key_ever_is_written_down(tmp_path: Path) -> None:
-    """If it failed, a user without a folder for keys would be told that the host cannot be reached."""
+    """If it failed, a user without a folder for keys would be told that the host cannot be reached, or the last key
+    that a file had be spoilt by the new one."""
     key = paramiko.RSAKey.generate(1024)
 
     def met(known_hosts: Path) -> None:
@@ -130,5 +145,9 @@ def test_the_first_key_ever_is_written_down(tmp_path: Path) -> None:
 
     met(tmp_path / "ssh" / "known_hosts")
     assert (tmp_path / "ssh" / "known_hosts").read_text() == f"h ssh-rsa {key.get_base64()}\n"
+    edited = tmp_path / "edited"
+    edited.write_text("other ssh-rsa AAAA")
+    met(edited)
+    assert edited.read_text() == f"other ssh-rsa AAAA\nh ssh-rsa {key.get_base64()}\n"
     with pytest.raises(ClusterError, match="the host key of h:22 cannot be written to "):
         met(tmp_path / "ssh" / "known_hosts" / "below")
