@@ -29,8 +29,11 @@ CRASHED: Final = (
 """No node ends like this because it was asked to: one that does so at SIGTERM has crashed all the same."""
 Asked = Literal["kill", "terminate"]
 """How a fault, or an operator, had a node end."""
-_CRASHES: Final[Mapping[Asked, tuple[str, ...]]] = {"kill": (*CRASHED, *REFUSED), "terminate": CRASHED}
-"""SIGKILL leaves no time for exit 1: a node with that code had ended before."""
+
+
+def _has_crashed(how: str, asked: Asked) -> bool:
+    """SIGKILL leaves no time for an exit code: a node with one had ended before. SIGTERM does."""
+    return how in CRASHED or (asked == "kill" and how.startswith("exit ") and how != "exit 0")
 
 
 def raise_first(outcomes: Iterable[BaseException | None]) -> None:
@@ -80,7 +83,7 @@ class NodeBook:
         node = ended.node
         if ended.how in REFUSED and node in self._may_refuse:
             self._may_refuse[node] += ended.last_words[-1:]
-        elif self._is_stopping or (asked is not None and ended.how not in _CRASHES[asked]):
+        elif self._is_stopping or (asked is not None and not _has_crashed(ended.how, asked)):
             return
         elif ended.out_of_memory and self._starved[node]:
             self._ran_out.add(node)
