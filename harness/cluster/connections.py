@@ -196,10 +196,13 @@ class Admin:
             self._number += 1
             request = self._wire.status_request(self._number)
             reply = await self._connections.call(0, node, request, timeout_ns)
-        if isinstance(reply, Replied):
-            return self._wire.status_of(reply.response)
-        self._why_silent[node] = reply.reason
-        return None
+        if not isinstance(reply, Replied):
+            self._why_silent[node] = reply.reason
+            return None
+        status = self._wire.status_of(reply.response)
+        if status is None:
+            self._why_silent[node] = f"not in its answer: {reply.response}"[:200]
+        return status
 
     def why_silent(self, node: str) -> str:
         return self._why_silent.get(node, "")

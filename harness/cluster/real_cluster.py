@@ -247,7 +247,9 @@ class RealCluster(RealTime, Generic[N]):
     def _used(self) -> dict[str, dict[str, int]]:
         memory = {HARNESS: memory_bytes("self")}
         memory |= {
-            node: memory_of_all_bytes(pid) if (pid := self._pid(node)) else None for node in self._nodes
+            node: memory_of_all_bytes(pid) if (pid := self._pid(node)) else None
+            for node in self._nodes
+            if self._folder(node).is_dir()  # else it runs on another machine
         }
         return {
             name: {

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import Collection, Mapping
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -90,13 +90,11 @@ class SshCluster(RealCluster[SshNodes]):
     async def _end(self) -> None:
         if self._started is not None:
             self._started.stopping()
-        failures = await asyncio.gather(*map(self._leave, self._in_use), return_exceptions=True)
-        self._shift_logs()
-        if self._here is not None:
-            await self._here.stop()
-        for failure in failures:
-            if isinstance(failure, BaseException):
-                raise failure
+        async with AsyncExitStack() as ends:  # from the last to the first, whatever fails
+            if self._here is not None:
+                ends.push_async_callback(self._here.stop)
+            ends.callback(self._shift_logs)
+            await _all(map(self._leave, self._in_use))
 
     async def _leave(self, machine: Machine) -> None:
         """End the nodes, bring their logs home, and remove everything, even if one of these fails."""

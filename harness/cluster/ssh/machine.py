@@ -66,6 +66,8 @@ class Machine:
         self._writer = ThreadPoolExecutor(1, f"to {host.place}")
         self._tasks: dict[asyncio.Task[None], None] = {}
         self._is_over = False
+        self._why_lost = ""
+        """Why it could not be reached again in time; "" as long as there is hope."""
 
     @property
     def folder(self) -> str:
@@ -133,6 +135,8 @@ class Machine:
 
     async def ask(self, command: str, /, **arguments: object) -> dict[str, Any]:
         """Have the supervisor do it; its answer. Raises ClusterError."""
+        if self._why_lost:
+            raise ClusterError(self._why_lost)
         self._last_id = number = self._last_id + 1
         line = json.dumps({"id": number, "do": command, **arguments}).encode() + b"\n"
         answered: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
@@ -214,7 +218,7 @@ class Machine:
     async def _again(self) -> None:
         """Connect anew; when the lease is over there is no supervisor to connect to."""
         deadline = time.monotonic() + self.host.lease_s
-        last = "the connection was lost"
+        last = f"the connection to {self.host.place} was lost"
         while time.monotonic() < deadline:
             try:
                 if self._session is not None:
@@ -225,6 +229,7 @@ class Machine:
             except ClusterError as error:
                 last = error.message
                 await asyncio.sleep(_AGAIN_EVERY_S)
+        self._why_lost = last
         self._fail(last)
 
     async def _renew(self) -> None:

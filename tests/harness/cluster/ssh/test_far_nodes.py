@@ -16,11 +16,13 @@ from typing import Any, cast
 
 import pytest
 
-from harness.cluster.relay.remote import Commands
+from harness.cluster.relay.remote import Commands, Relay
 from harness.cluster.ssh import inventory
+from harness.cluster.ssh.cluster import SshCluster, SshSettings
 from harness.cluster.ssh.machine import Machine, _unpack
 from harness.cluster.ssh.nodes import SshNodes, StartOptions
 from harness.cluster.ssh.remote import bootstrap
+from harness.cluster.talk import Talk
 from harness.errors import ClusterError
 
 
@@ -57,6 +59,8 @@ def ended(nodes: SshNodes, code: int) -> list[str]:
     [
         ("kill", -9, []),
         ("kill", 1, ["exit 1"]),
+        ("kill", 2, ["exit 2"]),
+        ("terminate", 2, []),
         ("kill", -11, ["signal 11"]),
         ("terminate", 1, []),
         ("terminate", 70, ["exit 70"]),
@@ -100,6 +104,66 @@ def test_a_host_whose_supervisor_is_gone_is_told_at_once() -> None:
         return raised.value.message
 
     assert asyncio.run(told()) == "h:22: [Errno 111] Connection refused"
+
+
+def test_a_host_that_was_lost_is_not_waited_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If it failed, each command of a run that is to end would wait for a host that is down, and none would say so."""
+    monkeypatch.setattr("harness.cluster.ssh.machine.PATIENCE_S", 0.01)
+
+    async def story() -> None:
+        machine = Machine(inventory.Host(host="h", lease_s=0), "r", lambda machine, event: None)
+        await machine._again()
+        with pytest.raises(ClusterError, match="the connection to h:22 was lost"):
+            await machine.ask("clock")
+
+    asyncio.run(story())
+
+
+def far_cluster(folder: Path) -> SshCluster:
+    """A cluster of one node that was not started."""
+    settings = SshSettings(
+        talk=cast(Talk, None),
+        configs={"n1": b""},
+        folder=folder,
+        heartbeat_ns=1,
+        epoch_ns=0,
+        command=lambda place: (),
+        hosts=(inventory.Host(host="h"),),
+    )
+    return SshCluster(settings)
+
+
+def test_a_relay_is_ended_where_logs_cannot_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If it failed, each run of a campaign on a full disk would leave a relay."""
+    stopped: list[str] = []
+
+    class Here:
+        async def stop(self) -> None:
+            stopped.append("relay")
+
+    def full() -> None:
+        raise OSError("no space left")
+
+    async def story() -> None:
+        cluster = far_cluster(tmp_path)
+        cluster._here = cast(Relay, Here())
+        monkeypatch.setattr(cluster, "_shift_logs", full)
+        with pytest.raises(OSError, match="no space left"):
+            await cluster.stop()
+
+    asyncio.run(story())
+    assert stopped == ["relay"]
+
+
+def test_nothing_is_said_of_the_disk_of_another_machine(tmp_path: Path) -> None:
+    """If it failed, the page of a run would show nodes on other hosts with empty disks."""
+
+    async def story() -> list[str]:
+        return list(await far_cluster(tmp_path).used())
+
+    assert asyncio.run(story()) == ["harness"]
 
 
 def test_an_end_that_was_missed_is_not_lost_behind_a_later_one() -> None:

@@ -1,0 +1,39 @@
+"""What the harness makes of answers to its own requests for the state of a node."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import cast
+
+import pytest
+
+from harness.clients.reply import NotSent, Replied, Reply
+from harness.clients.wire import ClientWire
+from harness.cluster.connections import Admin, Connections
+
+
+class Wire:
+    def status_request(self, number: int) -> object:
+        return number
+
+    def status_of(self, answer: object) -> dict[str, object] | None:
+        return answer if isinstance(answer, dict) else None
+
+
+def test_a_node_that_refuses_to_report_its_state_is_quoted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If it failed, a node that lacks a right would be said to refuse connections, as it did before it was up."""
+    replies: list[Reply] = [NotSent("connection refused"), Replied("access denied")]
+
+    async def call(*_: object) -> Reply:
+        return replies.pop(0)
+
+    async def story() -> list[str]:
+        admin = Admin(cast(ClientWire, Wire()), lambda node: 1)
+        reasons = []
+        while replies:
+            assert await admin.status("n1", 1) is None
+            reasons.append(admin.why_silent("n1"))
+        return reasons
+
+    monkeypatch.setattr(Connections, "call", call)
+    assert asyncio.run(story()) == ["connection refused", "not in its answer: access denied"]
