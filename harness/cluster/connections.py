@@ -11,12 +11,10 @@ import asyncio
 import socket
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
-from typing import Final
 
 from harness.clients.reply import Lost, NotSent, Replied, Reply
 from harness.clients.wire import ClientWire
-
-_HOST: Final = "127.0.0.1"
+from harness.cluster.place import LOOPBACK
 
 Waiting = asyncio.Future[Reply]
 
@@ -118,7 +116,7 @@ class Connections:
         self,
         wire: ClientWire,
         port_of: Callable[[str], int],
-        host_of: Callable[[str], str] = lambda node: _HOST,
+        host_of: Callable[[str], str] = lambda node: LOOPBACK,
     ) -> None:
         self._wire = wire
         self._port_of = port_of
@@ -183,7 +181,7 @@ class Admin:
         self,
         wire: ClientWire,
         port_of: Callable[[str], int],
-        host_of: Callable[[str], str] = lambda node: _HOST,
+        host_of: Callable[[str], str] = lambda node: LOOPBACK,
     ) -> None:
         self._wire = wire
         self._connections = Connections(wire, port_of, host_of)

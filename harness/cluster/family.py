@@ -14,7 +14,7 @@ import os
 import secrets
 import signal
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,6 +23,7 @@ from typing import Final, NamedTuple
 MARK: Final = "QSYNC_NODE_PROCESS"
 """The environment variable that every process of a node inherits."""
 GONE_WITHIN_S: Final = 5.0
+STOPPED_WITHIN_S: Final = 2.0
 OUTLIVES_S: Final = 1.0
 """How long the other processes of a node may take to end after the one that was started."""
 _POLL_S: Final = 0.01
@@ -83,7 +84,10 @@ class Family:
         return bool(pids) and all(map(_is_stopped, pids))
 
     def send(self, number: signal.Signals) -> None:
-        """Signal each process once: the leader's group as a whole, so that none can fork in between."""
+        """Signal each process once: the leader's group as a whole, so that none can fork in between.
+
+        Not by `subprocess`, which would poll the leader and take its exit status from the waiter.
+        """
         rows = self._processes()
         if any(row.group == self.leader for row in rows):
             with suppress(ProcessLookupError, PermissionError):
@@ -93,15 +97,34 @@ class Family:
                 with suppress(ProcessLookupError, PermissionError):
                     os.kill(row.pid, number)
 
-    async def stop(self, within_s: float) -> bool:
-        """SIGSTOP until all threads are stopped: a process may fork before the signal reaches it."""
-        deadline_s = time.monotonic() + within_s
+    async def stop(self) -> bool:
+        """SIGSTOP until all threads are stopped: a process may fork before the signal reaches it. Whether they are."""
+        deadline_s = time.monotonic() + STOPPED_WITHIN_S
         while self.look() and time.monotonic() < deadline_s:
             self.send(signal.SIGSTOP)
             if self.are_stopped():
                 return True
             await asyncio.sleep(_POLL_S)
         return False
+
+    async def terminate(self, leader_ends: Callable[[], Awaitable[object]], patience_s: float) -> Stopped:
+        """SIGTERM, then after a while SIGKILL. Stopped processes are continued first."""
+        self.send(signal.SIGTERM)
+        self.send(signal.SIGCONT)
+        deadline_s = time.monotonic() + patience_s
+        try:
+            await asyncio.wait_for(leader_ends(), patience_s)
+        except TimeoutError:
+            await self.end(leader_ends)
+            return Stopped(False, "")
+        outlived = await self.outlived(deadline_s - time.monotonic())
+        return Stopped(not outlived, outlived)
+
+    async def end(self, leader_ends: Callable[[], Awaitable[object]]) -> None:
+        """SIGKILL; returns when the end of the leader is known, and all others are dead."""
+        self.send(signal.SIGKILL)
+        await leader_ends()
+        await self.kill()
 
     async def outlived(self, patience_s: float = OUTLIVES_S) -> str:
         """After the end of the started process: kill what is left after a while; returns what that was, in words."""

@@ -15,8 +15,8 @@ from typing import Any, Final
 
 from harness.clients.client import Connected, LibraryClient, NotDone
 from harness.clients.operations import Asked, Completion, Outcome, failed
+from harness.cluster.place import LOOPBACK
 
-_HOST: Final = "127.0.0.1"
 _STATUS_PROCESS: Final = 0
 
 DOWN: Final = "the node is down, nothing was sent"
@@ -121,7 +121,7 @@ class LibraryClients:
         self,
         client: LibraryClient,
         port_of: Callable[[str], int],
-        host_of: Callable[[str], str] = lambda node: _HOST,
+        host_of: Callable[[str], str] = lambda node: LOOPBACK,
         is_down: Callable[[str], bool] = lambda node: False,
     ) -> None:
         """`is_down`: the node's process is dead, and nothing carries bytes to it. Then nothing is sent: a relay

@@ -18,6 +18,7 @@ DISK_FAULTS: Final = "faults"
 TRACE: Final = "trace"
 """The folder, in that of a node's data, of the record of its messages (`nodes.kernel.trace`)."""
 ROOT: Final = Path(__file__).parents[2]
+LOOPBACK: Final = "127.0.0.1"
 
 
 def code_files(root: Path, pattern: str = "**/*") -> list[Path]:

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from typing import Final, Protocol, cast
+from typing import Protocol, cast
 
+from harness.cluster.place import LOOPBACK
 from harness.cluster.relay.link import LinkName
-
-_HOST: Final = "127.0.0.1"
 
 
 class _Probe(asyncio.Protocol):
@@ -83,6 +82,6 @@ class Probes:
 
     async def _dial(self, probe: _Probe, port: int) -> None:
         try:
-            await asyncio.get_running_loop().create_connection(lambda: probe, _HOST, port)
+            await asyncio.get_running_loop().create_connection(lambda: probe, LOOPBACK, port)
         except OSError:
             probe.is_lost = True

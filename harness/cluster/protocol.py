@@ -19,6 +19,11 @@ LAST_LINES = 5
 """How many last lines of a node that did not start are reported: enough for the end of a traceback."""
 
 
+def end_of(code: int) -> str:
+    """How a process ended that has this return code in Python: "exit 70", or "signal 11" for -11."""
+    return f"signal {-code}" if code < 0 else f"exit {code}"
+
+
 @dataclass(frozen=True, slots=True)
 class Ended:
     """A node's process that ended without a fault or the harness ending it. `how` is "exit 70", "signal 11", or the

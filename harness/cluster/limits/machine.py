@@ -7,11 +7,13 @@ import sys
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final
 
 from harness.cluster.limits.group import Counts, Group
 
-Ballast = Literal["fill", "press"]
+if TYPE_CHECKING:  # hosts have no msgspec
+    from harness.faults.hands import Ballast
+
 PRESS_BYTES: Final = 64 << 20
 """The size of the file that is read again and again: many times the spare memory."""
 _PROGRAM: Final = Path(__file__).with_name("ballast.py")

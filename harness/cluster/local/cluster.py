@@ -31,7 +31,7 @@ from harness.cluster.local.processes import StartOptions
 from harness.cluster.mounted_disk.disks import Mounted, mounted
 from harness.cluster.network_faults import RelayLinks
 from harness.cluster.ownership import RunId, lives, this_harness
-from harness.cluster.place import FROM, Place, Which
+from harness.cluster.place import FROM, LOOPBACK, Place, Which
 from harness.cluster.ports import free_ports
 from harness.cluster.probe import Probes
 from harness.cluster.real_cluster import CLIENT, STATUS_WITHIN_NS, RealCluster, RealSettings
@@ -40,7 +40,6 @@ from harness.cluster.relay.remote import Relay
 from harness.cluster.talk import admin_of, clients_of, probe_of
 from harness.errors import ClusterError, WrongUse
 
-_HOST: Final = "127.0.0.1"
 _PORT_MAX: Final = 65535
 _CHOSEN_PORTS: Final = range(20_000, 32_000)
 """Outside of those that the system gives to connections."""
@@ -72,12 +71,12 @@ class LocalCluster(RealCluster[LocalNodes]):
         super().__init__(
             settings,
             clients_of(
-                settings.talk, lambda node: self._routes[CLIENT, node], lambda node: _HOST, self._is_down
+                settings.talk, lambda node: self._routes[CLIENT, node], lambda node: LOOPBACK, self._is_down
             ),
             admin_of(
                 settings.talk,
                 lambda node: self._chosen_ports[node] or self.processes.port(node),
-                lambda node: _HOST,
+                lambda node: LOOPBACK,
             ),
         )
         self._routes: dict[LinkName, int] = {}
@@ -163,7 +162,7 @@ class LocalCluster(RealCluster[LocalNodes]):
         if base < 0 or last > _PORT_MAX:
             raise WrongUse(f"base port {base}: ports {base} to {last} are needed, expected 1 to {_PORT_MAX}")
         if not base and self._settings.are_dialed_unready:
-            ports = free_ports(len(self._nodes), _HOST, _CHOSEN_PORTS)
+            ports = free_ports(len(self._nodes), LOOPBACK, _CHOSEN_PORTS)
             return dict(zip(self._nodes, ports, strict=True))
         return {node: base + index if base else 0 for index, node in enumerate(self._nodes)}
 
@@ -190,8 +189,8 @@ class LocalCluster(RealCluster[LocalNodes]):
             data=str(folder),
             log=str(folder / "log.jsonl"),
             clock=str(folder / "clock"),
-            listen=f"{_HOST}:{port}",
-            peers={peer: f"{_HOST}:{route}" for peer, route in peers.items()},
+            listen=f"{LOOPBACK}:{port}",
+            peers={peer: f"{LOOPBACK}:{route}" for peer, route in peers.items()},
             epoch_ns=settings.epoch_ns,
             program=str(version.program) if version and version.program else "",
             joins=bool(members),
@@ -221,7 +220,7 @@ def _check_free(ports: Iterable[int]) -> None:
         with socket.socket() as attempt:
             attempt.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
-                attempt.bind((_HOST, port))
+                attempt.bind((LOOPBACK, port))
             except OSError as error:
                 if error.errno != errno.EADDRINUSE:
                     raise ClusterError(f"port {port} cannot be used: {error.strerror}") from error

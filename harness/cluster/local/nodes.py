@@ -72,14 +72,14 @@ class LocalNodes(ProcessBook[StartOptions]):
     async def pause(self, node: str) -> bool:
         """Stop the node; True if all threads of all its processes are stopped."""
         self._pauses[node] += 1
-        return await self._processes[node].pause()
+        return await self._processes[node].family.stop()
 
     async def resume(self, node: str) -> bool:
         """Undo a `pause`; False if another fault keeps the node stopped."""
         self._pauses[node] -= 1
         if self._pauses[node]:
             return False
-        self._processes[node].send(signal.SIGCONT)
+        self._processes[node].family.send(signal.SIGCONT)
         return True
 
     def pid(self, node: str) -> int:
@@ -98,7 +98,7 @@ class LocalNodes(ProcessBook[StartOptions]):
 
     async def is_stopped(self, node: str) -> bool:
         """All threads of all its processes are stopped now."""
-        return self.is_alive(node) and self._processes[node].is_stopped()
+        return self.is_alive(node) and self._processes[node].family.are_stopped()
 
     def may_answer(self, node: str) -> bool:
         """The process is ready and neither dead nor paused."""

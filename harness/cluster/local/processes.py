@@ -13,7 +13,6 @@ import asyncio
 import contextlib
 import json
 import os
-import signal
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
@@ -25,12 +24,11 @@ from harness.cluster.last_words import last_words
 from harness.cluster.limits.enclosure import launcher
 from harness.cluster.limits.group import Group
 from harness.cluster.limits.starved import Starved
-from harness.cluster.place import ROOT
-from harness.cluster.protocol import Ended
+from harness.cluster.place import LOOPBACK, ROOT
+from harness.cluster.protocol import Ended, end_of
 from harness.errors import ClusterError, NodeEnded
 
 READY_WITHIN_S: Final = 15.0
-STOPPED_WITHIN_S: Final = 2.0
 _POLL_S: Final = 0.003
 
 
@@ -122,51 +120,27 @@ class NodeProcess:
         self.port = port
 
     async def ended(self) -> str:
-        """Wait until the process is dead: "exit 70" or "signal 9"."""
-        code = await asyncio.shield(self._ended)
-        return f"signal {-code}" if code < 0 else f"exit {code}"
+        """Wait until the process is dead; how it ended."""
+        return end_of(await asyncio.shield(self._ended))
 
     def out_of_memory(self, how: str) -> str:
         """The kernel's words about this end, if it ended the process for want of memory; else ""."""
-        return self._starved.kernel_line(self.pid) if how == f"signal {int(signal.SIGKILL)}" else ""
+        return self._starved.kernel_line(self.pid) if how == "signal 9" else ""
 
     async def kill(self) -> None:
         """SIGKILL, and wait until all processes are dead."""
-        self.send(signal.SIGKILL)
-        await self.ended()
-        await self.family.kill()
-
-    async def pause(self) -> bool:
-        """SIGSTOP; True when all threads of all processes are stopped."""
-        return await self.family.stop(STOPPED_WITHIN_S)
-
-    def is_stopped(self) -> bool:
-        """All threads of all processes are stopped."""
-        return self.family.are_stopped()
-
-    def send(self, number: signal.Signals) -> None:
-        """Not by `subprocess`, which would poll the process and take its exit status from the waiter."""
-        self.family.send(number)
+        await self.family.end(self.ended)
 
     async def stop(self, patience_s: float) -> Stopped:
-        """SIGTERM, then after a while SIGKILL. A stopped process is continued first."""
-        self.send(signal.SIGTERM)
-        self.send(signal.SIGCONT)
-        deadline_s = time.monotonic() + patience_s
-        try:
-            await asyncio.wait_for(self.ended(), patience_s)
-            outlived = await self.family.outlived(deadline_s - time.monotonic())
-            by_itself = not outlived
-        except TimeoutError:
-            outlived, by_itself = "", False
-            await self.kill()
+        """SIGTERM, then after a while SIGKILL."""
+        stopped = await self.family.terminate(self.ended, patience_s)
         assert self._process.stdin is not None
         self._process.stdin.close()
-        return Stopped(by_itself, outlived)
+        return stopped
 
     async def left(self) -> str:
         """The remains of a node that was ended, in words: processes or a port; "" if there are none."""
-        return self.family.in_words() or await still_listens("127.0.0.1", [self.port] if self.port else [])
+        return self.family.in_words() or await still_listens(LOOPBACK, [self.port] if self.port else [])
 
     async def _is_ready(self) -> Mapping[str, object] | None:
         answers = self._options.answers

@@ -27,8 +27,7 @@ async def _observe(switchboard: Switchboard) -> None:
     """How long something was withheld is known to within one turn of this."""
     while True:
         await asyncio.sleep(_OBSERVE_EVERY_S)
-        if switchboard.any_cut():
-            switchboard.observe()
+        switchboard.observe()
 
 
 def main() -> None:

@@ -11,11 +11,11 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Final, Self, cast
 
-from harness.cluster.place import ROOT
+from harness.cluster.place import LOOPBACK, ROOT
+from harness.cluster.protocol import end_of
 from harness.cluster.relay.link import LinkName
 from harness.errors import ClusterError
 
-HOST: Final = "127.0.0.1"
 _PATIENCE_S: Final = 10.0
 _ANSWER_BYTES_MAX: Final = 1 << 22
 
@@ -31,7 +31,7 @@ class Commands(ABC):
         """Open the routes (source, target, port or 0); their ports."""
         return cast(list[int], (await self.ask("listen", routes=list(routes)))["ports"])
 
-    async def set_port(self, node: str, port: int, host: str = HOST) -> None:
+    async def set_port(self, node: str, port: int, host: str = LOOPBACK) -> None:
         """Where `node` listens now; 0 while it is dead."""
         await self.ask("port", node=node, port=port, host=host)
 
@@ -168,7 +168,7 @@ class ControlledProcess(Commands):
         if self._not_an_answer:
             return f"expected an answer in JSON, got {self._not_an_answer}"
         code = self._process.returncode
-        return "no exit code yet" if code is None else f"signal {-code}" if code < 0 else f"exit {code}"
+        return "no exit code yet" if code is None else end_of(code)
 
 
 class Relay(ControlledProcess):

@@ -13,12 +13,12 @@ import time
 from collections.abc import Iterable
 from typing import Final
 
+from harness.cluster.place import LOOPBACK
 from harness.cluster.relay.connection import Close, Connection, Pipe, Side
 from harness.cluster.relay.link import Link, LinkName, Slowness
 
 _GONE: Final = getattr(select, "POLLRDHUP", 0) | select.POLLHUP | select.POLLERR
 _BACKLOG: Final = 1024
-_HOST: Final = "127.0.0.1"
 _UNREACHABLE: Final = 0
 
 
@@ -37,11 +37,11 @@ class Switchboard:
         def accept() -> Side:
             return self._accept(source, target).dialed
 
-        listener = await asyncio.get_running_loop().create_server(accept, _HOST, port, backlog=_BACKLOG)
+        listener = await asyncio.get_running_loop().create_server(accept, LOOPBACK, port, backlog=_BACKLOG)
         self._listeners[source, target] = listener
         return int(listener.sockets[0].getsockname()[1])
 
-    def set_port(self, node: str, port: int, host: str = _HOST) -> None:
+    def set_port(self, node: str, port: int, host: str = LOOPBACK) -> None:
         """Where a node listens now; 0: it is dead, connections to it are refused. Before the first call, they wait."""
         self._ports[node] = (host, port)
         for connection in self._all():
@@ -124,9 +124,6 @@ class Switchboard:
         """Bytes passed on each link since the relay began, and the connections open now."""
         passed = {f"{source}→{target}": link.passed for (source, target), link in self._links.items()}
         return {"passed": passed, "connections": len(self._all())}
-
-    def any_cut(self) -> bool:
-        return any(link.is_cut for link in self._links.values())
 
     def observe(self) -> None:
         """Bring the counters of all cut links up to date."""

@@ -11,13 +11,13 @@ import secrets
 from collections.abc import Collection, Mapping
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 from harness.cluster.clock_files import clock_files
 from harness.cluster.empty_disk import CONFIG
 from harness.cluster.network_faults import RelayLinks
 from harness.cluster.ownership import RunId
-from harness.cluster.place import FROM, Place, Which
+from harness.cluster.place import FROM, LOOPBACK, Place, Which
 from harness.cluster.probe import Probes
 from harness.cluster.real_cluster import CLIENT, STATUS_WITHIN_NS, RealCluster, RealSettings
 from harness.cluster.relay.link import LinkName
@@ -32,8 +32,6 @@ from harness.cluster.storage import FileStorage, Word
 from harness.cluster.talk import admin_of, clients_of, probe_of
 from harness.errors import ClusterError
 from harness.faults.hands import Storage
-
-_RELAY_HOST: Final = "127.0.0.1"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +51,7 @@ class SshCluster(RealCluster[SshNodes]):
     def __init__(self, settings: SshSettings) -> None:
         super().__init__(
             settings,
-            clients_of(settings.talk, lambda node: self._routes[CLIENT, node], lambda node: _RELAY_HOST),
+            clients_of(settings.talk, lambda node: self._routes[CLIENT, node], lambda node: LOOPBACK),
             admin_of(settings.talk, lambda node: self._ports[node], self._host_of),
         )
         hosts = settings.hosts[: len(self._nodes)]
@@ -150,7 +148,7 @@ class SshCluster(RealCluster[SshNodes]):
             clock=f"{data}/clock",
             listen=f"{machine.host.binds}:{self._ports[node]}",
             peers={
-                peer: f"{_RELAY_HOST}:{self._routes[node, peer]}"
+                peer: f"{LOOPBACK}:{self._routes[node, peer]}"
                 for peer in members or self._nodes
                 if peer != node
             },
@@ -206,7 +204,7 @@ class SshCluster(RealCluster[SshNodes]):
 
         async def done(word: Word, given: Mapping[str, Any]) -> dict[str, Any]:
             answer = await self._machines[node].ask("disk", node=node, word=word, given=given)
-            return dict(answer["told"])
+            return dict(answer["result"])
 
         return FileStorage(done)
 

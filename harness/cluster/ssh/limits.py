@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from harness.cluster.limits.group import Counts
-from harness.cluster.limits.machine import Ballast
 from harness.cluster.ssh.machine import Machine
+from harness.faults.hands import Ballast
 
 
 class SshLimits:
@@ -35,4 +35,4 @@ class SshLimits:
         return bool(await self._ask(node, "lift"))
 
     async def _ask(self, node: str, what: str, given: object = None) -> Any:
-        return (await self._machines[node].ask("limit", node=node, what=what, given=given))["told"]
+        return (await self._machines[node].ask("limit", node=node, what=what, given=given))["result"]

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from harness.cluster.node_book import Asked, ProcessBook
-from harness.cluster.protocol import Ended
+from harness.cluster.protocol import Ended, end_of
 from harness.cluster.relay.remote import Commands
 from harness.cluster.ssh.machine import Machine
 from harness.errors import ClusterError, NodeEnded
@@ -103,8 +103,7 @@ class SshNodes(ProcessBook[StartOptions]):
             self._early[key] = event
 
     def _over(self, event: Mapping[str, Any]) -> None:
-        node, code = event["node"], event["code"]
-        how = f"signal {-code}" if code < 0 else f"exit {code}"
+        node, how = event["node"], end_of(event["code"])
         words = tuple(map(str, event["words"]))
         self._alive.discard(node)
         self._ready.discard(node)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness.cluster import network_faults, real_cluster
+from harness.cluster import family, network_faults, real_cluster
 from harness.cluster.local import cluster as local_cluster
 from harness.cluster.local import processes
 from harness.faults import real
@@ -17,7 +17,7 @@ PATIENCE_NS = PATIENCE_S * 1_000_000_000
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """A node that is slow to come up, to answer or to stop is no failure: what is tested is not how fast they are."""
     monkeypatch.setattr(processes, "READY_WITHIN_S", PATIENCE_S)
-    monkeypatch.setattr(processes, "STOPPED_WITHIN_S", PATIENCE_S)
+    monkeypatch.setattr(family, "STOPPED_WITHIN_S", PATIENCE_S)
     monkeypatch.setattr(real, "ANSWERS_WITHIN_NS", PATIENCE_NS)
     monkeypatch.setattr(network_faults, "_FRESH_WITHIN_S", PATIENCE_S)
     monkeypatch.setattr(real_cluster, "STATUS_WITHIN_NS", PATIENCE_NS)

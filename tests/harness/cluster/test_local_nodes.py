@@ -193,10 +193,10 @@ def test_how_a_process_ended_is_known_whatever_was_sent_to_it_after_that(tmp_pat
     async def told() -> str:
         process = await NodeProcess.spawn(options)
         await process.ready()
-        process.send(signal.SIGTERM)
+        process.family.send(signal.SIGTERM)
         with suppress(ChildProcessError):  # a thread of asyncio was faster
             os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
-        process.send(signal.SIGCONT)
+        process.family.send(signal.SIGCONT)
         return await process.ended()
 
     assert [asyncio.run(told()) for _ in range(5)] == ["exit 70"] * 5

@@ -123,10 +123,6 @@ class Holding(Generic[Token]):
     def shaped_links(self) -> list[Link]:
         return [name for name, link in self._links.items() if link.shapings]
 
-    def held(self) -> int:
-        """How many packets wait."""
-        return len(self._held)
-
     def stranded(self) -> int:
         """How many packets wait on links that are not shaped any more; unless it is 0, the fault is not healed."""
         return sum(not self._links[held.link].shapings for held in self._held.values())

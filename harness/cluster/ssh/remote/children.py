@@ -11,11 +11,9 @@ import asyncio
 import json
 import os
 import signal
-import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Final
 
 from harness.cluster import faketime_files
 from harness.cluster.family import MARK, Family, Stopped, new_mark, still_listens
@@ -25,8 +23,6 @@ from harness.cluster.limits.group import Group
 from harness.cluster.limits.starved import Starved
 from harness.cluster.relay.guard import ask_for_signal_at_death_of_parent
 from harness.cluster.ssh.remote.bootstrap import PROCESSES, started
-
-STOPPED_WITHIN_S: Final = 2.0
 
 OnEnd = Callable[[str, int, int, tuple[str, ...], str], None]
 """(node, process number, return code as Python has it, last lines that it printed, the kernel's words if it ended the
@@ -55,14 +51,6 @@ class Child:
     @property
     def is_alive(self) -> bool:
         return self.process.returncode is None
-
-    def send(self, number: signal.Signals) -> None:
-        """Not by `subprocess`, which would poll the process and take its exit status from the waiter."""
-        self.family.send(number)
-
-    def is_stopped(self) -> bool:
-        """All threads of all processes are stopped."""
-        return self.family.are_stopped()
 
     def last_words(self) -> tuple[str, ...]:
         return last_words(self._output, self._output_from)
@@ -118,9 +106,7 @@ class Children:
         """SIGKILL; returns when all processes are dead."""
         child = self[node]
         child.is_asked_to_end = True
-        child.send(signal.SIGKILL)
-        await child.over.wait()
-        await child.family.kill()
+        await child.family.end(child.over.wait)
 
     async def terminate(self, node: str, patience_s: float) -> bool:
         """SIGTERM, after a while SIGKILL; when it is dead, whether SIGTERM was enough."""
@@ -128,24 +114,11 @@ class Children:
 
     async def _stop(self, child: Child, patience_s: float) -> Stopped:
         child.is_asked_to_end = True
-        child.send(signal.SIGTERM)
-        child.send(signal.SIGCONT)
-        deadline_s = time.monotonic() + patience_s
-        try:
-            await asyncio.wait_for(child.over.wait(), patience_s)
-        except TimeoutError:
-            await self.kill(child.node)
-            return Stopped(False, "")
-        outlived = await child.family.outlived(deadline_s - time.monotonic())
-        return Stopped(not outlived, outlived)
+        return await child.family.terminate(child.over.wait, patience_s)
 
     async def left(self, node: str, host: str, port: int) -> str:
         """The remains of a node that was ended, in words: processes or a port; "" if there are none."""
         return self[node].family.in_words() or await still_listens(host, [port])
-
-    async def pause(self, node: str) -> bool:
-        """SIGSTOP; True when all threads of all processes are stopped."""
-        return await self[node].family.stop(STOPPED_WITHIN_S)
 
     async def end(self, patience_s: float) -> dict[str, str]:
         """SIGTERM to all, stopped ones too; after a while SIGKILL. Node → which processes outlived it, in words."""

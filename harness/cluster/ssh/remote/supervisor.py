@@ -13,11 +13,11 @@ It takes the JSON lines of `harness.cluster.relay.control`, and these of its own
 | terminate | node, patience_s | in_order: SIGTERM was enough, SIGKILL was not needed; all processes are dead |
 | left | node, host, port | left: which process or port of a node that was ended is still there, in words |
 | enclose | run, nodes | (each node has a group of processes of its own from its next start on) |
-| limit | node, what (counts, cpu, memory, press, release, lift), given | told: `harness.cluster.limits.machine` |
+| limit | node, what (counts, cpu, memory, press, release, lift), given | result: of `LimitsHere` |
 | continue | node | |
 | pause | node | stopped: all threads of all processes are stopped |
 | stopped | node | stopped |
-| disk | node, word, given: as `harness.cluster.storage` has them | told: the answer to that |
+| disk | node, word, given: as `harness.cluster.storage` has them | result: what that returns |
 | end | patience_s | orphans: node → which processes outlived it, in words; all nodes are dead |
 | probe | source, target, port, data (hex) | (a PING is on its way on that route) |
 | probed | | (no probe is open any more) |
@@ -98,8 +98,7 @@ class Supervisor:
         """Check for cuts and for the lease: how long bytes were withheld is known to within one turn of this."""
         while True:
             await asyncio.sleep(_OBSERVE_EVERY_S)
-            if self._switchboard.any_cut():
-                self._switchboard.observe()
+            self._switchboard.observe()
             if time.monotonic() - self._last_line_s > self._lease_s:
                 self._over.set()
 
@@ -165,11 +164,11 @@ class Supervisor:
             case "left":
                 return {"left": await children.left(node, command["host"], command["port"])}
             case "continue":
-                children[node].send(signal.SIGCONT)
+                children[node].family.send(signal.SIGCONT)
             case "pause":
-                return {"stopped": await children.pause(node)}
+                return {"stopped": await children[node].family.stop()}
             case "stopped":
-                return {"stopped": children[node].is_stopped()}
+                return {"stopped": children[node].family.are_stopped()}
         return {}
 
     def _probe(self, command: Command) -> None:
@@ -193,7 +192,7 @@ class Supervisor:
         if command["do"] == "enclose":
             self._enclose(str(command["run"]), [str(node) for node in command["nodes"]])
             return {}
-        return {"told": await self._limit(command["node"], command["what"], command["given"])}
+        return {"result": await self._limit(command["node"], command["what"], command["given"])}
 
     def _enclose(self, run: str, nodes: Sequence[str]) -> None:
         """ValueError says why it cannot be done here."""
@@ -228,7 +227,7 @@ class Supervisor:
             self._write(command["path"], command["text"])
             return {}
         folder = self._folder_of(command["node"])
-        return {"told": await asyncio.to_thread(_perform, folder, command["word"], command["given"])}
+        return {"result": await asyncio.to_thread(_perform, folder, command["word"], command["given"])}
 
     def _folder_of(self, node: str) -> Path:
         """The folder of a node of this run; ValueError for every other path."""
@@ -249,12 +248,12 @@ class Supervisor:
         fresh.replace(target)
 
     def _child_ended(self, node: str, pid: int, code: int, words: tuple[str, ...], starved: str) -> None:
-        self._tell({"node": node, "pid": pid, "code": code, "words": words, "starved": starved})
+        self._report({"node": node, "pid": pid, "code": code, "words": words, "starved": starved})
 
     def _orphans_killed(self, node: str, outlived: str) -> None:
-        self._tell({"node": node, "orphans": outlived})
+        self._report({"node": node, "orphans": outlived})
 
-    def _tell(self, event: Result) -> None:
+    def _report(self, event: Result) -> None:
         numbered = {"event": len(self._events) + 1, **event}
         self._events.append(json.dumps(numbered).encode() + b"\n")
         self._say(self._events[-1])

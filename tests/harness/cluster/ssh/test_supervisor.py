@@ -203,7 +203,7 @@ def test_what_is_done_to_files_is_done_to_those_of_a_node_of_the_run_alone(tmp_p
             assert "no node is called" in told["error"], name
         assert "nothing called" in host.ask(id=20, do="disk", node="n1", word="rm", given={})["error"]
         assert (foreign / "1.xlog").read_text() == "somebody's"
-        assert host.ask(id=21, do="disk", node="n1", word="forget", given={})["told"] == {}
+        assert host.ask(id=21, do="disk", node="n1", word="forget", given={})["result"] == {}
         assert [path.name for path in node.iterdir()] == ["lost-disk-1"]
         assert (node / "lost-disk-1" / "1.xlog").read_text() == "ours"
 
@@ -216,9 +216,9 @@ def test_orders_reach_a_disk_and_what_cannot_be_done_is_said(tmp_path: Path) -> 
         orders = {"id": 4, "sync_delay_ns": 5}
         host.ask(id=1, do="disk", node="n1", word="order", given={"orders": orders})
         assert json.loads((node / "faults" / "disk.json").read_text()) == orders
-        assert host.ask(id=2, do="disk", node="n1", word="affected", given={})["told"] == {}
+        assert host.ask(id=2, do="disk", node="n1", word="affected", given={})["result"] == {}
         (node / "faults" / "felt.json").write_text('{"id": 4, "delayed": 2, "failed": 0}')
-        told = host.ask(id=3, do="disk", node="n1", word="affected", given={})["told"]
+        told = host.ask(id=3, do="disk", node="n1", word="affected", given={})["result"]
         assert (told["id"], told["delayed"], told["failed"]) == (4, 2, 0)
         told = host.ask(id=5, do="disk", node="n1", word="lose-unsynced", given={"seed": "1"})
         assert "what the node synced cannot be read" in told["error"]
@@ -243,8 +243,8 @@ def test_a_node_runs_in_a_group_of_its_own_and_the_group_goes_with_the_superviso
         before = group.limits()
         host.ask(id=3, do="limit", node="n1", what="cpu", given=5)
         assert group.limits() != before
-        assert host.ask(id=4, do="limit", node="n1", what="counts", given=None)["told"]["oom_kills"] == 0
-        assert host.ask(id=5, do="limit", node="n1", what="lift", given=None)["told"] is True
+        assert host.ask(id=4, do="limit", node="n1", what="counts", given=None)["result"]["oom_kills"] == 0
+        assert host.ask(id=5, do="limit", node="n1", what="lift", given=None)["result"] is True
         assert group.limits() == before
         assert "runs in no group" in host.ask(id=6, do="limit", node="n2", what="cpu", given=5)["error"]
         host.process.terminate()
