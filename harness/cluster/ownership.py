@@ -3,7 +3,8 @@
 Everything that a run makes has two labels: its id, and the harness that made it, as process number and the time at
 which that process started (numbers are used again). A thing with our label and a dead harness is a leftover. A thing
 without our label is never touched. A table of packet rules has no labels: both stand in its
-name, so its harness can be known without any daemon, whichever daemon the run's containers are with.
+name, so its harness can be known without any daemon, whichever daemon the run's containers are with. The harness of a
+process stands in the mark that it inherits (`harness.cluster.family`).
 
 In doubt a harness lives: what a dead one left can be removed later, what a living one lost cannot be given back.
 """
@@ -20,9 +21,12 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import psutil  # type: ignore[import-untyped]  # it has no types
+
+from harness.cluster.family import GONE_WITHIN_S, MARK
 
 RUN_LABEL = "qsync-harness.run"
 OWNER_LABEL = "qsync-harness.owner"
@@ -32,6 +36,8 @@ _TRIES = 10
 _TRY_AGAIN_S = 0.5
 _TABLE = re.compile(rf"^table bridge ({TABLE_PREFIX}[0-9a-f]+(?:_\d+_\d+_\d+)?)$")
 _OWNED = re.compile(rf"^{TABLE_PREFIX}[0-9a-f]+_(\d+)_(\d+)_(\d+)$")
+_PID_NAMESPACE = Path("/proc/self/ns/pid")
+_MARKED = re.compile(r"^(\d+@\d+\.\d+)/")
 HARNESS = "harness."
 """Stands in the command line of a process that conducts a run."""
 
@@ -101,6 +107,24 @@ def _is_of_another_user(pid: int) -> bool:
     except (ProcessLookupError, OverflowError):
         pass
     return False
+
+
+def remove_processes() -> list[str]:
+    """Kill the processes of nodes that dead harnesses left; in words. Their relays were killed too, or had done it."""
+    left: dict[psutil.Process, str] = {}
+    for process in psutil.process_iter():
+        with suppress(psutil.Error, OSError):  # it ends, or is another user's
+            match = _MARKED.match(process.environ().get(MARK, ""))
+            if match and _is_in_our_pid_namespace(process.pid) and not lives(match[1]):
+                left[process] = f"process {process.pid} ({' '.join(process.cmdline())[:80]})"
+                process.kill()
+    _, alive = psutil.wait_procs(list(left), GONE_WITHIN_S)
+    return [words + ": no, it is still there" * (process in alive) for process, words in left.items()]
+
+
+def _is_in_our_pid_namespace(pid: int) -> bool:
+    """Otherwise it is in a container, and the number of its harness is that of a different process here."""
+    return not _PID_NAMESPACE.exists() or Path(f"/proc/{pid}/ns/pid").readlink() == _PID_NAMESPACE.readlink()
 
 
 def remove_leftovers(client: Any) -> list[str]:

@@ -62,12 +62,12 @@ def command(as_json: bool, fix: bool, clean: bool, inventory: str | None) -> int
 
 
 def _clean(inventory: str | None) -> int:
-    """Remove the leftovers of killed harnesses: here disks, containers, networks, packet rules, groups of processes,
-    shared memory and temporary folders, or on the hosts of `inventory` folders and processes. Here also versions and
-    images of nodes that were not used for long."""
+    """Remove the leftovers of killed harnesses: here processes, disks, containers, networks, packet rules, groups of
+    processes, shared memory and temporary folders, or on the hosts of `inventory` folders and processes. Here also
+    versions and images of nodes that were not used for long."""
     removed, kept = 0, 0
     for removal in (
-        (_left_mounted, _left_by_processes, _old_versions, _left_here, _old_images)
+        (_left_by_processes, _left_mounted, _old_versions, _left_here, _old_images)
         if inventory is None
         else (lambda: _left_there(inventory),)
     ):
@@ -102,9 +102,9 @@ def _left_mounted() -> list[str]:
 
 
 def _left_by_processes() -> list[str]:
-    from harness.cluster import faketime_files, scratch
+    from harness.cluster import faketime_files, ownership, scratch
 
-    return faketime_files.remove_leftovers() + scratch.remove_leftovers()
+    return ownership.remove_processes() + faketime_files.remove_leftovers() + scratch.remove_leftovers()
 
 
 def _old_versions() -> list[str]:

@@ -8,11 +8,13 @@ Every client and every node dials a port of the relay that stands for one route;
 faults happen in the relay, process faults by signals, disk faults in the nodes' own disk layer or in their files.
 
 Nothing outlives a run: `stop` ends what `start` began, however far it got; if the harness itself is killed, nodes
-and relay see it (their stdin ends, on Linux the kernel signals) and the relay kills the nodes once more.
+and relay see it (their stdin ends, on Linux the kernel signals) and the relay kills the nodes once more. If both were
+killed, the next local run, or `qsync doctor --clean`, ends stores that do not see it.
 """
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import errno
 import socket
@@ -30,7 +32,7 @@ from harness.cluster.local.nodes import LocalNodes
 from harness.cluster.local.processes import StartOptions
 from harness.cluster.mounted_disk.disks import Mounted, mounted
 from harness.cluster.network_faults import RelayLinks
-from harness.cluster.ownership import RunId, lives, this_harness
+from harness.cluster.ownership import RunId, lives, remove_processes, this_harness
 from harness.cluster.place import FROM, LOOPBACK, Place, Which
 from harness.cluster.ports import free_ports
 from harness.cluster.probe import Probes
@@ -89,6 +91,8 @@ class LocalCluster(RealCluster[LocalNodes]):
 
     async def _begin(self) -> None:
         self._watch_stalls()
+        # Before the ports are checked: a store of a dead run may have them.
+        await asyncio.to_thread(remove_processes)
         self._mounted = await mounted(self._settings.mounted, self._settings.folder, self._nodes)
         ports = self._chosen_ports = self._node_ports()
         _check_free(ports.values())

@@ -24,6 +24,7 @@ from harness.cluster.last_words import last_words
 from harness.cluster.limits.enclosure import launcher
 from harness.cluster.limits.group import Group
 from harness.cluster.limits.starved import Starved
+from harness.cluster.ownership import this_harness
 from harness.cluster.place import LOOPBACK, ROOT
 from harness.cluster.protocol import Ended, end_of
 from harness.errors import ClusterError, NodeEnded
@@ -76,7 +77,7 @@ class NodeProcess:
     async def spawn(cls, options: StartOptions) -> NodeProcess:
         with options.output.open("ab") as output:
             output_from = output.tell()
-            starved, mark = Starved(options.group), new_mark(options.node)
+            starved, mark = Starved(options.group), new_mark(f"{this_harness()}/{options.node}")
             try:
                 process = await asyncio.create_subprocess_exec(
                     *launcher(options.group, options.command),

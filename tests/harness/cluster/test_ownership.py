@@ -12,7 +12,10 @@ import psutil  # type: ignore[import-untyped]  # it has no types
 import pytest
 
 from harness.cluster import ownership
+from harness.cluster.family import MARK
 from harness.cluster.ownership import OWNER_LABEL, RUN_LABEL, RunId, lives, this_harness
+from tests import needs
+from tests.harness.processes import wait_until
 
 
 class Container:
@@ -187,3 +190,42 @@ def test_a_step_of_the_clock_makes_nobody_a_dead_harness(monkeypatch: pytest.Mon
     assert lives(before)
     assert this_harness() == before
     assert not lives(f"{os.getpid()}@{began_s - 7:.2f}")  # an older process with this number
+
+
+def marked(owner: str, *before: str) -> subprocess.Popen[bytes]:
+    """A process that a harness started for a node, and that is there until it is killed."""
+    return subprocess.Popen([*before, "env", f"{MARK}={owner}/n1/a1", "sleep", "60"])
+
+
+def sleepers(process: subprocess.Popen[bytes]) -> list[psutil.Process]:
+    family = [psutil.Process(process.pid), *psutil.Process(process.pid).children()]
+    return [member for member in family if member.name() == "sleep"]
+
+
+def test_nodes_of_a_harness_that_was_killed_with_its_relay_are_ended() -> None:
+    """If it failed, a `killall -9 python3` would leave stores on their ports for ever, or a clean-up end a run."""
+    left, ours = marked(NOBODY), marked(this_harness())
+    try:
+        wait_until(lambda: all(map(sleepers, (left, ours))))
+        assert f"process {left.pid} (sleep 60)" in ownership.remove_processes()
+        assert not psutil.pid_exists(left.pid)
+        assert ours.poll() is None
+    finally:
+        for process in (left, ours):
+            process.kill()
+            process.wait()
+
+
+@needs.linux
+@needs.root
+def test_nodes_of_a_harness_in_a_container_are_left_alone() -> None:
+    """If it failed, a clean-up would end the nodes of a run in a container, where processes have other numbers."""
+    inside = marked(NOBODY, "unshare", "--pid", "--fork", "--kill-child")
+    try:
+        wait_until(lambda: bool(sleepers(inside)))
+        (sleeper,) = sleepers(inside)
+        assert str(sleeper.pid) not in " ".join(ownership.remove_processes())
+        assert sleeper.is_running()
+    finally:
+        inside.kill()
+        inside.wait()

@@ -15,13 +15,14 @@ from pathlib import Path
 import psutil  # type: ignore[import-untyped]  # it has no types
 import pytest
 
-from harness.cluster.family import Family, new_mark, still_listens
+from harness.cluster.family import MARK, Family, new_mark, still_listens
 from harness.cluster.local.cluster import LocalCluster
 from harness.cluster.local.processes import NodeProcess, StartOptions
 from harness.cluster.place import Place
 from tests.harness.cluster.test_local import fault, play
 from tests.harness.cluster.wrapped import WRAPPERS, stores, wrapped
 from tests.harness.processes import is_gone, is_stopped, wait_until
+from tests.reserved_ports import reserved
 
 pytestmark = pytest.mark.usefixtures("patient")
 
@@ -67,6 +68,24 @@ def test_a_store_that_lives_on_while_its_node_is_down_was_not_killed(tmp_path: P
         await processes.revive("n1")
 
     play(tmp_path, story, command=partial(wrapped, "a child"))
+
+
+def test_what_a_harness_left_that_was_killed_with_its_relay_is_ended_first(tmp_path: Path) -> None:
+    """Broken if a store of a dead run keeps its port from the next run."""
+    port = reserved(12)
+    code = f"import socket; s = socket.create_server(('127.0.0.1', {port})); print(flush=True); s.accept()"
+    command = ["env", f"{MARK}=999999999@1.00/n1/a1", sys.executable, "-c", code]
+
+    async def story(cluster: LocalCluster) -> None:
+        assert not psutil.pid_exists(left.pid)
+
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as left:
+        try:
+            assert left.stdout is not None
+            assert left.stdout.readline()
+            play(tmp_path, story, base_port=port)
+        finally:
+            left.kill()
 
 
 def test_a_name_of_which_each_address_refuses_takes_no_connections(monkeypatch: pytest.MonkeyPatch) -> None:
