@@ -67,7 +67,7 @@ def _what(text: str) -> str:
     if found := re.fullmatch(r"Expected `str` matching regex '(.*)'", text):
         return f"expected {_PATTERNS.get(found[1], 'a text of another form')}"
     if not text.startswith("Expected "):
-        return text[:1].lower() + text[1:]
+        return text if text[:2].isupper() else text[:1].lower() + text[1:]
     words = re.sub(r"`([^`]*)`", lambda found: _kinds(found[1]), text.removeprefix("Expected "))
     words = re.sub(r" (>=|<=|>|<) (\S+)", lambda found: f" {_BOUNDS[found[1]]} {_number(found[2])}", words)
     return f"expected {words.replace('a text of length of at least 1', 'a text that is not empty')}"

@@ -125,7 +125,8 @@ def _skipped_in_words(faults: Sequence[FaultSpan], skipped: Sequence[Mapping[str
     never = [name for name in sorted(absent) if not begun[name]]
     if many or never:
         most, times = Counter(skip["why"] for skip in skipped).most_common(1)[0]
-        text = f"{absent.total()} of {absent.total() + begun.total()} faults of the schedule were skipped"
+        verb = "was" if absent.total() == 1 else "were"
+        text = f"{absent.total()} of {absent.total() + begun.total()} faults of the schedule {verb} skipped"
         nothing = f"; nothing happened of: {', '.join(never)}" if never else ""
         yield f"{text} ({often(times)} because {most}){nothing}"
 

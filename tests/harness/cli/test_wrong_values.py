@@ -156,7 +156,7 @@ def test_what_cannot_be_is_refused_in_plain_words(
         (b'{"faults": "kill"}', "faults: expected a list, got 'kill'"),
         (b'{"faults": ["all", "none"]}', "--faults: none is for no fault at all"),
         (b"[]", "expected a table of fields"),
-        (b"\xff", "not a plan"),
+        (b"\xff", "not a plan: JSON is malformed"),
     ],
 )
 def test_a_wrong_plan_is_told_in_plain_words(qsync: Qsync, place: Path, content: bytes, said: str) -> None:

@@ -242,7 +242,7 @@ def test_only_a_fault_at_work_then_hides_whether_another_healed(
     ("names", "words"),
     [
         ((), ""),
-        (("pause",), "1 of 2 faults of the schedule were skipped (once because"),
+        (("pause",), "1 of 2 faults of the schedule was skipped (once because"),
         (("kill",), "nothing happened of: kill"),
     ],
 )
