@@ -165,19 +165,19 @@ class FaultSpan:
         return (start, end)
 
 
-def _in_todays_words(value: Any) -> Any:
-    """Histories of older versions have "bit" in place of "took_effect"."""
+def in_todays_words(value: Any) -> Any:
+    """The value of a nemesis line; older versions wrote "bit" in place of "took_effect"."""
     if not isinstance(value, dict):
         return value
     named = {"took_effect" if name == "bit" else name: member for name, member in value.items()}
     if isinstance(shapes := named.get("shapes"), list):
-        named["shapes"] = [_in_todays_words(shape) for shape in shapes]
+        named["shapes"] = [in_todays_words(shape) for shape in shapes]
     return named
 
 
 def _read(event: Event, struct: type[Any], line: int) -> Any:
     try:
-        return msgspec.convert(_in_todays_words(event.value), struct)
+        return msgspec.convert(in_todays_words(event.value), struct)
     except msgspec.ValidationError as error:
         raise HistoryError(
             expected=f"a fault's value on a nemesis line of type {event.type}",
@@ -244,5 +244,5 @@ def _span(event: Event, start: _Start, ended: tuple[Event, _End] | None) -> Faul
         healed=end.healed,
         shapes=end.shapes,
         asked=event.value,
-        evidence={} if ended is None else _in_todays_words(ended[0].value),
+        evidence={} if ended is None else in_todays_words(ended[0].value),
     )

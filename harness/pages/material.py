@@ -26,8 +26,9 @@ from checkers.history.errors import NOT_JSON
 from checkers.history.operation import FASTEST_NS, paired
 from checkers.history.stored import StoredEvents, StoredOperations
 from harness.judge.causes import ranked
-from harness.pages.json_door import Json, as_list, as_mapping, as_mappings, as_time_ns, as_whole
+from harness.pages.json_door import Json, as_list, as_time_ns, as_whole
 from harness.pages.run_columns import Gathered, RunColumns, of_completion, run_columns
+from harness.results.run_folder import in_todays_words
 
 WITNESSES_DRAWN = 8
 NEIGHBOURS_KEPT = 5_000
@@ -130,7 +131,7 @@ def read(folder: Path, verdict: Json | None = None, history: History | None = No
     """
     notes: list[str] = []
     plan = _document(folder / "plan.json", notes)
-    verdict = _in_todays_words(_document(folder / "verdict.json", notes)) if verdict is None else verdict
+    verdict = in_todays_words(_document(folder / "verdict.json", notes)) if verdict is None else verdict
     gathering = _Gathering(_wanted(verdict))
     path = folder / "history.jsonl"
     stored = _stored(path) if history is None else history
@@ -151,19 +152,6 @@ def _stored(path: Path) -> History | None:
         return jsonl.read_stored(path)
     except (OSError, HistoryError):
         return None
-
-
-_OLD_WORDS = {"kinds_that_bit": "kinds_in_effect", "not_felt": "not_observed", "left_out": "skipped_faults"}
-
-
-def _in_todays_words(verdict: Json) -> Json:
-    """The verdict of an older version with the words of this one in its evidence."""
-    evidence = as_mapping(verdict.get("evidence"))
-    named = {_OLD_WORDS.get(name, name): value for name, value in evidence.items()}
-    faults = [{"took_effect": fault.get("bit"), **fault} for fault in as_mappings(evidence.get("faults"))]
-    today: dict[str, Any] = {"evidence": {**named, "faults": faults}} if evidence else {}
-    today |= {"outcome": "inconclusive"} if verdict.get("outcome") == "not-evidence" else {}
-    return {**verdict, **today}
 
 
 def witness_indexes(witness: Json) -> tuple[int, ...]:

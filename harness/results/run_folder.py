@@ -136,19 +136,16 @@ class RunFolder:
         self._keep({**listed, hashes.HASHES: write_list, **page})
 
     def read_verdict(self) -> dict[str, object] | None:
-        """The stored verdict; None if there is none that can be read."""
+        """The stored verdict, in the words of this version; None if there is none that can be read."""
         try:
             verdict = msgspec.json.decode((self.path / VERDICT).read_bytes())
         except (OSError, *NOT_JSON):
             return None
-        return verdict if isinstance(verdict, dict) else None
+        return in_todays_words(verdict) if isinstance(verdict, dict) else None
 
     def read_verdict_outcome(self) -> str | None:
         """The stored outcome; None if there is none, or it cannot be read."""
-        verdict = self.read_verdict()
-        outcome = None if verdict is None else verdict.get("outcome")
-        if outcome == "not-evidence":  # as older versions said
-            return "inconclusive"
+        outcome = (self.read_verdict() or {}).get("outcome")
         return outcome if isinstance(outcome, str) else None
 
     def _keep(self, making: Mapping[str, Make]) -> None:
@@ -170,6 +167,23 @@ class RunFolder:
 
     def _unfinished(self, name: str) -> Path:
         return self.path / f".{name}.unfinished"
+
+
+_OLD_WORDS = {"kinds_that_bit": "kinds_in_effect", "not_felt": "not_observed", "left_out": "skipped_faults"}
+
+
+def in_todays_words(verdict: Mapping[str, object]) -> dict[str, object]:
+    """The verdict of an older version with the words of this one for its outcome and in its evidence."""
+    today = dict(verdict)
+    if today.get("outcome") == "not-evidence":
+        today["outcome"] = "inconclusive"
+    if isinstance(evidence := today.get("evidence"), dict):
+        today["evidence"] = named = {_OLD_WORDS.get(name, name): value for name, value in evidence.items()}
+        if isinstance(faults := named.get("faults"), list):
+            named["faults"] = [
+                {"took_effect": fault.get("bit"), **fault} for fault in faults if isinstance(fault, dict)
+            ]
+    return today
 
 
 @contextmanager

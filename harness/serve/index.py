@@ -38,6 +38,8 @@ class _Evidence(msgspec.Struct):
     fail: int = 0
     info: int = 0
     kinds_in_effect: list[str] = []
+    kinds_that_bit: list[str] = []
+    """As older versions said (`harness.results.run_folder.in_todays_words`)."""
 
 
 class _Verdict(msgspec.Struct):
@@ -172,8 +174,8 @@ class Index:
 
 
 def goes_on(book: Journal) -> bool:
-    """Whether a campaign has no summary and runs are left or interrupted."""
-    return not (book.folder / journal.SUMMARY).exists() and bool(book.interrupted or book.left())
+    """Whether the same command continues the campaign, which may be under way: it has no summary yet."""
+    return not (book.folder / journal.SUMMARY).exists()
 
 
 def read_run(plan: str, path: Path) -> Run | None:
@@ -198,7 +200,7 @@ def read_run(plan: str, path: Path) -> Run | None:
         configuration=settings.configuration,
         seed=settings.seed,
         ok=verdict.evidence.ok,
-        kinds=tuple(verdict.evidence.kinds_in_effect),
+        kinds=(*verdict.evidence.kinds_in_effect, *verdict.evidence.kinds_that_bit),
     )
 
 

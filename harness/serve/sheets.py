@@ -113,7 +113,7 @@ def runs(all_runs: Sequence[Run], asked: Mapping[str, str], page: int) -> Sheet:
     return Sheet(
         title="Runs",
         place="Runs",
-        sentence=f"{len(all_runs):,} runs"
+        sentence=many(len(all_runs), "run")
         if len(fitting) == len(all_runs)
         else f"{len(fitting):,} of {len(all_runs):,} runs",
         body=macro("runs")(rows, filters, pages),
@@ -161,13 +161,14 @@ def run(
     stored: side_by_side.Stored,
     files: Sequence[tuple[str, int]],
     has_report: bool,
-    has_bundle: bool,
+    has_record: bool,
 ) -> Sheet:
     """One run: its verdict, its documents, the files of its folder."""
     base = run_link(given)
     links = [("Report", f"/results{base.removeprefix('/runs')}/report.html")] if has_report else []
-    links += [("Operations", f"{base}/operations"), ("Live view", f"{base}/live")]
-    links += [("Download as one bundle", f"{base}/bundle")] if has_bundle else []
+    if has_record:
+        links += [("Operations", f"{base}/operations"), ("Live view", f"{base}/live")]
+        links += [("Download as one bundle", f"{base}/bundle")]
     rows = [
         (Cell(name, link=f"{base}/files/{quote(os.fsencode(name))}"), f"{size:,}")
         for name, size in files[:FILES_MAX]
@@ -219,7 +220,9 @@ def two_runs(one: side_by_side.Stored, other: side_by_side.Stored) -> Sheet:
         title=f"{one.run.id} and {other.run.id}",
         place="Runs",
         crumbs=(("runs", "/runs"), ("two side by side", "")),
-        sentence=f"{count:,} lines differ" if count else "The two do not differ",
+        sentence=f"{many(count, 'line')} differ{'s' if count == 1 else ''}"
+        if count
+        else "The two do not differ",
         facts=(
             ("A", one.run.id, one.run.outcome),
             ("B", other.run.id, other.run.outcome),

@@ -14,7 +14,7 @@ from checkers.history import HistoryError, segments
 from checkers.history.errors import NOT_JSON
 from harness.campaigns.judging import fingerprints_of
 from harness.pages.tables_page import Cell, Section
-from harness.results.run_folder import HISTORY, PLAN, VERDICT
+from harness.results.run_folder import HISTORY, PLAN, RunFolder
 from harness.serve.index import Run
 
 READ_BYTES_MAX = 8 << 20
@@ -36,7 +36,7 @@ class Stored:
 
     @classmethod
     def read(cls, run: Run) -> Stored:
-        return cls(run, _document(run.path / PLAN), _document(run.path / VERDICT))
+        return cls(run, _document(run.path / PLAN), RunFolder(run.path).read_verdict() or {})
 
 
 def sections(one: Stored, other: Stored) -> Iterator[Section]:

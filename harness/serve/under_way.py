@@ -11,7 +11,7 @@ import msgspec
 
 from checkers.history import segments
 from checkers.history.errors import NOT_JSON
-from checkers.history.faults import ENDS_PROCESSES
+from checkers.history.faults import ENDS_PROCESSES, in_todays_words
 
 PORTION_BYTES = 8 << 20
 """The most that one look reads, so that no page waits for a record of gigabytes."""
@@ -66,12 +66,10 @@ class UnderWay:
             file.seek(self.offset)
             data = file.read(PORTION_BYTES)
         whole = data.rfind(b"\n") + 1
-        if not whole and len(data) == PORTION_BYTES:  # one line longer than a portion: step over it
-            self.unreadable += 1
-            whole = len(data)
         for line in data[:whole].splitlines():
             self._take(line)
-        self.offset += whole
+        # Of a line longer than a portion the last part counts, as one that cannot be read.
+        self.offset += whole or (len(data) if len(data) == PORTION_BYTES else 0)
 
     @property
     def is_behind(self) -> bool:
@@ -92,6 +90,8 @@ class UnderWay:
         self.time_ns = event.time_ns
         if isinstance(event.process, int):
             self.phase = event.phase
+            if event.phase == "final":
+                return  # the verdict does not count these reads either
             if event.type == "invoke":
                 self.asked += 1
             else:
@@ -112,7 +112,7 @@ class UnderWay:
             self.faults[value["id"]] = (event.f, str(value.get("does", "")), named)
         else:
             self.faults.pop(value["id"], None)
-            if value.get("took_effect") is True:
+            if in_todays_words(value).get("took_effect") is True:
                 self.faults_over[event.f] += 1
             else:
                 self.without_effect += 1

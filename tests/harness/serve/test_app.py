@@ -405,3 +405,31 @@ def test_the_index_reads_a_folder_again_only_when_it_changed(tmp_path: Path) -> 
     shutil.rmtree(folder)
     now_s[0] = 8.0
     assert index.runs() == []
+
+
+def test_a_run_of_an_older_version_has_the_same_pages(tmp_path: Path) -> None:
+    """If it failed, a stored run whose faults were said to bite would seem to have had none."""
+    old = {"took_effect": "bit", "kinds_in_effect": "kinds_that_bit", "inconclusive": "not-evidence"}
+    texts = []
+    for words in ({}, old):
+        verdict = store(tmp_path / str(bool(words)), "night", NAME, "inconclusive", "kill") / "verdict.json"
+        text = verdict.read_text()
+        for today, before in words.items():
+            text = text.replace(f'"{today}"', f'"{before}"')
+        verdict.write_text(text)
+        asked = Asked(tmp_path / str(bool(words)))
+        texts.append([asked(f"/runs/night/{NAME}").text.partition("<h2>Files")[0], asked("/runs").text])
+    assert texts[0] == texts[1]
+    assert "1 of 1 took effect" in texts[0][0] and '<td class="faults">kill</td>' in texts[0][1]
+
+
+def test_a_run_without_a_record_has_no_dead_links(tmp_path: Path) -> None:
+    """If it failed, the page of a run that was killed before its cluster began would lead nowhere."""
+    folder = store(tmp_path, "night", NAME, None)
+    asked = Asked(tmp_path)
+    links = set(re.findall(r'href="(/[^"]*)"', asked(f"/runs/night/{NAME}").text))
+    assert {f"/runs/night/{NAME}/{page}" for page in ("operations", "live", "bundle")} < links
+    (folder / "history.jsonl").unlink()
+    links = set(re.findall(r'href="(/[^"]*)"', asked(f"/runs/night/{NAME}").text))
+    assert [link for link in links if asked(link.replace("&amp;", "&")).status >= 400] == []
+    assert "<h1>1 run</h1>" in asked("/runs").text

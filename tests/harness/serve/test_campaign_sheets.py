@@ -15,7 +15,7 @@ from harness.campaigns import documents
 from harness.campaigns.journal import SUMMARY, Ended, Head, Journal, Task
 from harness.campaigns.known import Known, KnownList
 from harness.campaigns.summary import LeftOut, Summary, summarize
-from harness.serve.campaign_sheets import campaign
+from harness.serve.campaign_sheets import campaign, under_way
 from tests.harness.campaigns.journals import ended
 
 DAY = datetime.date(2026, 11, 21)
@@ -60,9 +60,18 @@ def test_a_campaign_has_the_colour_of_its_exit_code(
 
 @pytest.mark.parametrize("data", [None, b"", b"{}", b"\xff"])
 def test_without_a_summary_only_an_anomaly_has_a_colour(tmp_path: Path, data: bytes | None) -> None:
-    """If it failed, a campaign that was killed before its end would be green."""
+    """If it failed, a campaign that was killed before its end would be green, or over."""
     if data is not None:
         (tmp_path / SUMMARY).write_bytes(data)
     for runs, colour in (([ended("a")], "list"), ([ended("a", 1, "anomaly", "k")], "anomaly")):
         book = _book(tmp_path, runs, left=1)
         assert campaign(book, [book], has_page=False).tone == colour
+
+
+def test_a_campaign_that_was_killed_before_its_summary_is_not_over(tmp_path: Path) -> None:
+    """If it failed, nobody would continue a campaign whose runs all ended, and whose summary, upload and exit code are
+    still missing."""
+    book = _book(tmp_path, [ended("a")])
+    sheet = campaign(book, [book], has_page=False)
+    assert (sheet.sentence, sheet.refreshes_ms) == ("under way or interrupted: 1 of 1", 2000)
+    assert under_way([], [book]).sentence == "0 runs and 1 campaign without an end"

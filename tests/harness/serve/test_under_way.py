@@ -6,9 +6,11 @@ import json
 import tempfile
 from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness.serve import under_way
 from harness.serve.under_way import UnderWay
 
 HEADER = {"format": "qsync-history", "version": 1, "nodes": ["n1", "n2", "n3"]}
@@ -40,6 +42,9 @@ LINES: list[dict[str, object]] = [
     {"type": "info", "process": "nemesis", "f": "pause", "value": {"id": 1, "took_effect": True}},
     {"type": "info", "process": "nemesis", "f": "odd", "value": "no mapping"},
     {"type": "invoke", "process": 1, "f": "read"},
+    {"type": "info", "process": "nemesis", "f": "kill", "value": {"id": 5, "bit": True}},
+    {"type": "invoke", "process": 3, "f": "read", "phase": "final"},
+    {"type": "ok", "process": 3, "f": "read", "phase": "final"},
 ]
 WHOLE = b"".join(
     json.dumps({"index": index, "time_ns": index * 1000, **line}).encode() + b"\n"
@@ -66,14 +71,16 @@ def test_pieces_add_up_wherever_they_are_torn(cuts: list[int]) -> None:
 
 
 def test_what_it_says(tmp_path: Path) -> None:
-    """If it failed, the view would count an operation twice, or show a dead node as up."""
+    """If it failed, the view would count what the verdict does not, forget a fault of an old record, or show a dead
+    node as up."""
     path = tmp_path / "history.jsonl"
-    path.write_bytes(DATA + b'{"index": 11, "to')
+    path.write_bytes(DATA + b'{"index": 14, "to')
     seen = UnderWay(path)
     seen.look()
     told = seen.to_json()
     assert (told["asked"], told["ok"], told["fail"], told["info"]) == (3, 1, 0, 1)
-    assert told["active"] == ["kill n3"] and told["over"] == ["1 × pause"]
+    assert told["active"] == ["kill n3"] and told["over"] == ["1 × pause", "1 × kill"]
+    assert told["phase"] == "final"
     assert told["nodes"] == [["n1", "up", "owner, term 2"], ["n2", "silent", ""], ["n3", "down", ""]]
     assert seen.unreadable == 0 and not seen.is_behind
 
@@ -85,3 +92,15 @@ def test_garbage_is_counted_and_read_over(tmp_path: Path) -> None:
     seen = UnderWay(path)
     seen.look()
     assert (seen.unreadable, seen.to_json()["ok"]) == (3, 2)
+
+
+def test_a_line_longer_than_a_portion_counts_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If it failed, one dump of a large store would look like several damaged lines, and move the link to the last
+    events."""
+    monkeypatch.setattr(under_way, "PORTION_BYTES", 1 << 10)
+    path = tmp_path / "history.jsonl"
+    path.write_bytes(DATA[: DATA.rfind(b'{"index": 13')] + b'{"value": "' + b"x" * 5_000 + b'"}\n' + WHOLE)
+    seen = UnderWay(path)
+    for _ in range(16):
+        seen.look()
+    assert (seen.unreadable, seen.lines, seen.offset) == (1, len(LINES) * 2 + 1, path.stat().st_size)
