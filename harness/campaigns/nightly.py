@@ -18,6 +18,7 @@ from pathlib import Path
 
 import msgspec
 
+from checkers.history.values import many
 from harness.campaigns import compare, documents, interruption, journal, order, shared
 from harness.campaigns.journal import Ended, Journal, Task, ToJudge
 from harness.campaigns.judging import Judge, judge_here
@@ -75,7 +76,7 @@ class Nightly:
         )
         others = [each for each in earlier if each.folder != book.folder]
         for why, count in Counter(each.why for each in self._left_out).items():
-            self.tell(f"{count} cells are left out here: {why}")
+            self.tell(f"{many(count, 'cell')} left out here: {why}")
         try:
             covered = order.covered(each.ended for each in others)
             self._work(book, covered)
@@ -305,13 +306,14 @@ def _why_no_engine() -> str:
 
 
 def on_end(command: str, folder: Path, summary: Summary, tell: Callable[[str], None]) -> None:
-    """Run the user's command at the end. Its result does not change the campaign's exit code."""
+    """Run the user's command at the end. Its result does not change the campaign's exit code, and its output goes to
+    standard error: what stands on standard output is the campaign's own."""
     variables = {
         "QSYNC_CAMPAIGN": str(folder),
         "QSYNC_EXIT_CODE": str(summary.exit_code),
         "QSYNC_SENTENCE": summary.sentence,
     }
-    done = subprocess.run(command, shell=True, env=os.environ | variables, check=False)
+    done = subprocess.run(command, shell=True, env=os.environ | variables, stdout=2, check=False)
     if done.returncode != 0:
         tell(f"--on-end ended with {done.returncode}: {command}")
 

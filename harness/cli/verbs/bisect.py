@@ -52,6 +52,7 @@ def command(
     """
     import msgspec
 
+    from checkers.history.values import many
     from harness.campaigns import bisecting
     from harness.pages.terminal.colour import printable
     from harness.pages.terminal.working import working
@@ -94,7 +95,7 @@ def command(
             click.echo(printable(f"  {commit.hash}  {commit.day}  {commit.title}"))
     at_bad = bisected.judged[bisected.commits[-1].hash]
     click.echo(
-        f"{bisected.commits_run} commits were run, at most {repeat} clean runs of each; "
+        f"{many(bisected.commits_run, 'commit')} ran, with at most {many(repeat, 'clean run')} of each; "
         f"confidence {bisected.confidence:.1%}, as {bad} shows it in {at_bad.hits} of {at_bad.hits + at_bad.clean} runs"
     )
     return code

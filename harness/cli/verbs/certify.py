@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from checkers.history.values import many
 from harness.cli.exit_codes import ExitCode, gravest
 from harness.cli.options import ROOT, refuse_options, results_option
 from harness.cli.param_types import JOBS, InputPath, Number, OutputFile, Text, Whole
@@ -170,7 +171,7 @@ def _certify(
     )
     lower = f" by the bar {bar.name}, which is lower than {RELEASE}" if bar.lower else ""
     click.echo(
-        f"CERTIFIED{lower}  {made.certificate.name}: {runs} run{'' if runs == 1 else 's'}, all valid; "
+        f"CERTIFIED{lower}  {made.certificate.name}: {many(runs, 'run')}, all valid; "
         f"{done:,} operations succeeded"
     )
     click.echo(f"required     {bar.sentence}")
@@ -211,7 +212,7 @@ def _verify(path: Path, key: Path | None) -> int:
         runs, proofs = len(shown["runs"]), shown["verdicts"]["proofs accepted"]
         name = _printable(verified.certificate.name)
         click.echo(
-            f"VERIFIED  {name}: {runs} runs are valid, judged again by this code; {proofs:,} proofs accepted"
+            f"VERIFIED  {name}: {many(runs, 'run')}, all valid, judged again by this code; {proofs:,} proofs accepted"
         )
     for note in verified.notes:
         click.echo(f"  {_printable(note)}")
@@ -251,7 +252,7 @@ def _say_changes(old: Certificate, new: Certificate) -> None:
 
 
 def _say(word: str, lacks: Sequence[Lack]) -> None:
-    click.echo(f"{word.upper()}: {len(lacks)} reason{'' if len(lacks) == 1 else 's'}")
+    click.echo(f"{word.upper()}: {many(len(lacks), 'reason')}")
     for lack in lacks[:LACKS_SHOWN]:
         click.echo(f"  {_printable(lack.text)}")
     if len(lacks) > LACKS_SHOWN:

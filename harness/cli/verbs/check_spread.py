@@ -56,10 +56,8 @@ OPTIONS = {
     "timeout_s": "--timeout",
     "memory_mib": "--memory",
     "verifies": "--verify",
-    "failed_cas": "--failed-cas",
-    "second_opinion": "--second-opinion",
 }
-"""Options whose names differ from their parameters."""
+"""Options whose names are not those of their parameters, with hyphens."""
 
 
 def _session(master: str, conf: tuple[str, ...]) -> AbstractContextManager[Any]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from checkers.history.values import many
 from harness.cli.exit_codes import ExitCode
 from harness.cli.logs_given import log_options, read_given
 from harness.cli.options import refuse_options
@@ -203,14 +204,15 @@ def _sentence(verdicts: CutVerdicts, quorum: int | None) -> str:
         words = {"valid": "is consistent", "invalid": "is not consistent", "unknown": "could not be judged"}
         why = verdict.witnesses[0].summary if wrong else verdict.summary
         return f"The cut {words[verdict.result]}: {why}."
-    of_all = f"{count} cuts of {verdicts.decisions:,} decisions"
+    of_all = f"{many(count, 'cut')} of {many(verdicts.decisions, 'decision')}"
     if wrong:
         why = wrong[0].verdict.witnesses[0].summary
-        return f"{len(wrong)} of {of_all} are not consistent; the first is at {wrong[0].name}: {why}."
+        verb = "is" if len(wrong) == 1 else "are"
+        return f"{len(wrong)} of {of_all} {verb} not consistent; the first is at {wrong[0].name}: {why}."
     unknown = verdicts.of("unknown")
     if unknown:
         return f"{len(unknown)} of {of_all} could not be judged: {unknown[0].verdict.summary}."
-    return f"{count} of {of_all} are consistent; a quorum is {quorum}."
+    return f"{count} of {of_all} {'is' if count == 1 else 'are'} consistent; a quorum is {quorum}."
 
 
 def _to_json(verdicts: CutVerdicts) -> dict[str, Any]:
@@ -247,7 +249,7 @@ def _lines(cuts: LogCuts, verdicts: CutVerdicts) -> Iterator[str]:
     if verdicts.unplaced:
         yield from entry(
             "note",
-            f"{verdicts.unplaced} decisions are before the first row of a log, which has no place for them",
+            f"no place in a log for {verdicts.unplaced} of the decisions, which are before its first row",
         )
     shown = next((cut for cut in verdicts.cuts if cut.verdict.result != "valid"), None) or (
         verdicts.cuts[-1] if verdicts.cuts else None

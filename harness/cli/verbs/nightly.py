@@ -96,11 +96,10 @@ def command(
     if plan_file is None:
         raise click.UsageError("expected a PLAN, a TOML file (see plans/); or --compare NIGHT NIGHT")
     if lists:
-        refuse_options(
-            "does not go with --list, which runs nothing", "as_json", "anew", "on_end", "engine", "publish"
-        )
+        refuse_options("does not go with --list, which runs nothing", but=("lists",))
     from dataclasses import replace
 
+    from checkers.history.values import many
     from harness.campaigns import known, nightly, plan
     from harness.pages.terminal.colour import printable
     from harness.pages.terminal.working import working
@@ -117,7 +116,8 @@ def command(
         for cell in campaign.cells:
             why = left_out.get(cell.name)
             click.echo(printable(f"{cell.name}   (left out here: {why})" if why else cell.name))
-        counts = f"{len(campaign.cells)} cells, {campaign.seeds} runs of each; {campaign.excluded} excluded"
+        count = f"{many(len(campaign.cells), 'cell')}, {many(campaign.seeds, 'run')} of each"
+        counts = f"{count}; {campaign.excluded} excluded"
         click.echo(counts + (f"; {len(left_out)} left out here" if left_out else ""), err=True)
         return ExitCode.VALID
     judge = _judge(engine or campaign.engine, _master(master, campaign.master), conf)

@@ -54,12 +54,9 @@ def command(
     """One run: clients load a cluster, faults are injected, checkers judge the history, a page shows the verdict."""
     if drawn and write_plan is None:
         raise click.UsageError("--drawn is for a plan that is written: it needs --write-plan FILE")
-    if write_plan is not None and (repeat > 1 or record_only):
-        raise click.UsageError("--write-plan runs nothing: --repeat and --record-only do not go with it")
-    if write_plan is not None and fail_fast:
-        raise click.UsageError("--write-plan runs nothing: --fail-fast does not go with it")
     if write_plan is not None:
-        refuse_options("does not go with --write-plan, which runs nothing", "as_json", "results")
+        of_a_run = ("as_json", "results", "repeat", "record_only", "fail_fast")
+        refuse_options("does not go with --write-plan, which runs nothing", *of_a_run)
     plan = plan_of(plan_file, **given)
     refuse_idle(plan, given)
     if write_plan is not None:

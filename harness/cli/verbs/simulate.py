@@ -11,6 +11,7 @@ from typing import Any
 
 import click
 
+from checkers.history.values import many
 from harness.cli.exit_codes import ExitCode, gravest
 from harness.cli.options import plan_of, plan_options, refuse_idle, results_option, seeds_from
 from harness.cli.param_types import JOBS, Whole
@@ -159,7 +160,9 @@ def _summary(tried: list[Any], system: Any) -> None:
     words = ", ".join(f"{count} {outcome}" for outcome, count in counts.most_common())
     succeeded = f"{sum(trial.ok for trial in tried):,} operations succeeded"
     least = min((trial.ok for trial in tried), default=0)
-    click.echo(f"{len(tried)} seeds: {words}; {succeeded}, in each at least {least:,}")
+    click.echo(
+        f"{many(len(tried), 'seed')}: {words or 'none ended'}; {succeeded}, in each at least {least:,}"
+    )
     if system.variety.rare_turns:
         letters = Counter(trial.configuration for trial in tried)
         by_letter = ", ".join(f"{letter} ({letters[letter]})" for letter in sorted(letters))
@@ -167,7 +170,7 @@ def _summary(tried: list[Any], system: Any) -> None:
     workloads = Counter(trial.workload for trial in tried)
     click.echo("workloads: " + ", ".join(f"{name} ({count})" for name, count in sorted(workloads.items())))
     cuts = [trial.cuts for trial in tried if trial.cuts]
-    click.echo(f"consistent cuts judged: {sum(cuts):,}, in {len(cuts):,} seeds")
+    click.echo(f"consistent cuts judged: {sum(cuts):,}, in {many(len(cuts), 'seed')}")
     _sometimes(tried, system)
     found_by = Counter(name for trial in tried for name in trial.violated)
     if found_by:
@@ -188,4 +191,6 @@ def _sometimes(tried: list[Any], system: Any) -> None:
     for row in rows_of(system):
         times = sum(trial.sometimes.get(row, 0) for trial in tried)
         seeds = sum(trial.sometimes.get(row, 0) > 0 for trial in tried)
-        click.echo(f"  {row:<46} {times:>9,}  in {seeds:,} seeds" if times else f"  {row:<46}     never")
+        click.echo(
+            f"  {row:<46} {times:>9,}  in {many(seeds, 'seed')}" if times else f"  {row:<46}     never"
+        )

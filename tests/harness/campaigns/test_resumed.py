@@ -132,8 +132,10 @@ def test_a_result_of_an_interrupted_run_counts_if_it_stands(
     campaign: Campaign,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
 ) -> None:
-    """An anomaly that real nodes may never show again would be dropped, or an interruption be taken for a result."""
+    """An anomaly that real nodes may never show again would be dropped, or an interruption be taken for a result; or
+    the words of the last command would stand in the JSON of the summary."""
     run = ended(campaign.cells[0].name, 9, outcome, exit_code=code)
     summary, folder = interrupted(replace(campaign, first_seed=9), tmp_path, monkeypatch, run)
     assert (len(summary.ended), summary.exit_code, summary.to_json()["exit_code"]) == (
@@ -141,8 +143,11 @@ def test_a_result_of_an_interrupted_run_counts_if_it_stands(
         exit_code,
         exit_code,
     )
-    nightly.on_end('echo "$QSYNC_EXIT_CODE" > "$QSYNC_CAMPAIGN/told"', folder, summary, pytest.fail)
+    nightly.on_end(
+        'echo "$QSYNC_EXIT_CODE" > "$QSYNC_CAMPAIGN/told"; echo done', folder, summary, pytest.fail
+    )
     assert (folder / "told").read_text() == f"{exit_code}\n"
+    assert capfd.readouterr() == ("", "done\n")
     summary, _ = done(replace(campaign, first_seed=9), tmp_path)
     assert len(summary.ended) == 2
     assert summary.counts["anomaly"] == (outcome == "anomaly")

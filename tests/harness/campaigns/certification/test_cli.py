@@ -25,7 +25,7 @@ def test_a_certificate_is_verified(qsync: Qsync, sample: Sample, tmp_path: Path)
     theirs = pem(tmp_path / "theirs.pem", Ed25519PrivateKey.generate().public_key())
     good = qsync("certify", "--verify", sample.path, "--key", ours)
     assert good.code == 0, good
-    assert good.out.startswith("VERIFIED  small: 2 runs are valid")
+    assert good.out.startswith("VERIFIED  small: 2 runs, all valid")
     bad = qsync("certify", "--verify", sample.path, "--key", theirs)
     assert bad.code == 3
     assert bad.out.startswith("REFUSED: 1 reason\n  its signature is not of the key")

@@ -62,7 +62,7 @@ def test_an_anomaly_ends_the_hunt_with_the_line_that_repeats_it(qsync: Qsync) ->
     assert done.code == 1
     first, summary, *_, found_by, again, report = done.out.splitlines()
     assert first.startswith("seed 1: anomaly: At ")
-    assert summary.startswith("1 seeds: 1 anomaly; ")
+    assert summary.startswith("1 seed: 1 anomaly; ")
     assert "linearizable (1)" in found_by
     assert again.startswith("again   ./qsync run --seed 1 --cluster sim --time-limit 6 ")
     assert "<html" in Path(report.removeprefix("report  ")).read_text()
