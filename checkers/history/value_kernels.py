@@ -9,6 +9,45 @@ from checkers.compiled import bare_kernel
 Array = Any  # numpy's
 NEVER = 1 << 62  # an event index after any real one
 
+CIRCLE = -2  # a writer that in the end made what it replaced
+
+
+@bare_kernel
+def follow(source: Array, earliest: Array, acknowledged: Array, passed: Array, order: Array) -> None:
+    """Make `earliest` of each writer the last among it and its sources, and `order` the writers, sources first.
+
+    A source that took effect after the writer was acknowledged becomes -1, and each of a circle CIRCLE. `passed` comes
+    filled with -1.
+    """
+    many, count = source.shape[0], 0
+    for first in range(many):
+        # What is yet to be ordered stands at the end of `order`, a source before its writer.
+        writer, at = first, many
+        while writer >= 0 and passed[writer] < 0:
+            at -= 1
+            order[at], passed[writer] = writer, first
+            writer = source[writer]
+        # Back at a writer of this walk.
+        while writer >= 0 and passed[writer] == first:
+            source[writer], writer = CIRCLE, source[writer]
+        for place in range(at, many):
+            writer = order[place]
+            order[count] = writer
+            count += 1
+            if source[writer] >= 0 and acknowledged[writer] < earliest[source[writer]]:
+                source[writer] = -1
+            elif source[writer] >= 0:
+                earliest[writer] = max(earliest[writer], earliest[source[writer]])
+
+
+@bare_kernel
+def bound(source: Array, order: Array, latest: Array) -> None:
+    """Make `latest` of each writer the least among it and those that it is a source of; `order`: sources first."""
+    for place in range(order.shape[0] - 1, -1, -1):
+        writer = order[place]
+        if source[writer] >= 0:
+            latest[source[writer]] = min(latest[source[writer]], latest[writer])
+
 
 @bare_kernel
 def least_from_here_on(key: Array, first: Array, second: Array) -> None:
@@ -52,8 +91,7 @@ def went_back(
                     if moment > reached:
                         reached, reached_by = moment, shown
                 old = replaced[value[shown]]
-                # What is marked has all behind it marked too: linear, and it ends where values replaced each other in a
-                # circle.
+                # What is marked has all behind it marked too: linear.
                 while old >= 0 and superseded[old] != server:
                     superseded[old], superseded_by[old] = server, shown
                     old = replaced[old]
@@ -62,9 +100,8 @@ def went_back(
                 continue
             mine = value[read]
             by = newest_by[key[read]]
-            # `newest_by` still has what other servers left: it counts only where `newest` is set. The bounds of a value
-            # may be impossible.
-            if latest[mine] < newest[key[read]] and value[by] != mine:
+            # `newest_by` still has what other servers left: it counts only where `newest` is set.
+            if latest[mine] < newest[key[read]]:
                 newer[read] = by
             elif superseded[mine] == server:
                 newer[read] = superseded_by[mine]

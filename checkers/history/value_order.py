@@ -10,8 +10,8 @@ that took effect did so at one moment, which lies
   have written that value; and that moment lies before its own.
 
 A value surely came before another if every possible moment of it lies before every possible one of the other. It is
-never a guess. A write without a possible moment, as of a compare-and-set that saw a value from the future, proves
-nothing. A check finds the operations that break it in these arrays, and the other operations of its witness.
+never a guess. A compare-and-set that saw a value from the future is named (`early`), and says nothing of the order. A
+check finds the operations that break it in these arrays, and the other operations of its witness.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from checkers.history.columns import Columns
 from checkers.history.line_kernels import ABSENT, FAIL, OK, PAIR, PLAIN
 from checkers.history.operation import Operation, both, leaves
 from checkers.history.start import PLAIN_START, Start
-from checkers.history.value_kernels import NEVER
+from checkers.history.value_kernels import CIRCLE, NEVER
 from checkers.history.value_rows import Key, Numbers, numbered
 from checkers.history.values import value_words
 
@@ -59,6 +59,9 @@ class ValueOrders:
     writers: Writers
     failed: tuple[Array, Array]
     """The writes that surely failed: the places of the operations, and of the values that they would have written."""
+    early: tuple[Array, Array]
+    """The acknowledged compare-and-sets that saw a value before any write of it can have taken effect: the places of
+    the operations, and of these values."""
     keys: Array
     """Of each value the number of its key."""
     reads: Array
@@ -97,15 +100,17 @@ class ValueOrders:
         )
         writers = Writers.of(columns, at, nothing, written)
         only = writers.only(len(keys))
+        sets += len(codes)
+        acknowledged = writers.latest[sets]
+        source, order = writers.follow(sets, old, only)
+        # After `follow`, which makes `earliest` later: a read that ended before that shows no writer.
         writers.see(only[read], columns.complete[reads])
-        replaced = writers.follow(sets + len(codes), old, only)
-        is_impossible = writers.latest < writers.earliest
-        writers.happened[is_impossible] = False
-        # A writer without a possible moment has no known predecessor. Its bounds stay, and may contradict each other.
-        replaced[writers.value[is_impossible]] = -1
+        replaced = writers.bound(source, order, only)
         earliest, latest = numpy.full(len(keys), NEVER), numpy.full(len(keys), -1)
         numpy.minimum.at(earliest, writers.value, writers.earliest)
         numpy.maximum.at(latest, writers.value, writers.latest)
+        is_early = (acknowledged <= earliest[old]) & (earliest[old] < NEVER)
+        is_early |= (source[sets] == CIRCLE) & (acknowledged < NEVER)
         # -1 would say that it was over before everything.
         latest[earliest == NEVER] = NEVER
         overtaken, overwritten_ns = writers.behind(keys, latest)
@@ -119,6 +124,7 @@ class ValueOrders:
             overwritten_ns=overwritten_ns,
             writers=writers,
             failed=(failed, lost),
+            early=(writers.place[sets[is_early]], old[is_early]),
             keys=keys,
             reads=reads,
             ends=columns.complete[reads],
@@ -133,10 +139,10 @@ class ValueOrders:
         """The places of the operations that would have written it, and surely failed."""
         return self.failed[0][self.failed[1] == value]
 
-    def reads_of(self, value: int, writer: Operation) -> Array:
-        """The places of the confirmed reads that showed this value and ended after its only writer was asked."""
-        places = self.reads[self.read == value]
-        return places[self.ends[self.read == value] > writer.invoke_index]
+    def reads_of(self, writer: int) -> Array:
+        """The places of the confirmed reads that prove that this only writer of its value happened."""
+        is_proof = (self.read == self.writers.value[writer]) & (self.ends > self.writers.earliest[writer])
+        return self.reads[is_proof]
 
     def overtaker(self, value: int) -> int:
         """The place of the operation behind `overtaken`."""
@@ -148,10 +154,7 @@ class ValueOrders:
 
     def was_replaced_by(self, old: int, new: int) -> bool:
         """Whether compare-and-sets surely replaced `old` on the way to `new`."""
-        seen = set[int]()
-        while new not in seen and new >= 0:
-            seen.add(new)
-            new = int(self.replaced[new])
+        while (new := int(self.replaced[new])) >= 0:
             if new == old:
                 return True
         return False
@@ -246,24 +249,27 @@ class Writers:
         numpy.minimum.at(self.latest, writer[shows], complete[shows])
         self.happened[writer[shows]] = True
 
-    def follow(self, sets: Array, old: Array, only: Array) -> Array:
-        """Pass bounds along compare-and-sets; each round doubles the distance. Returns `ValueOrders.replaced`.
+    def follow(self, sets: Array, old: Array, only: Array) -> tuple[Array, Array]:
+        """Pass `earliest` along compare-and-sets. Returns of each writer the only possible writer of the value that it
+        replaced, -1 if that is not known and CIRCLE if it is the writer itself in the end; and all in their order.
 
         `sets`: the writers that are compare-and-sets; `old`: the values that they replace.
         """
-        parent = numpy.where(self.happened[sets] & (self.value[sets] != old), only[old], -1)
-        is_sure = (parent >= 0) & (only[self.value[sets]] >= 0)
+        source, order = numpy.full(len(self.value), -1), numpy.empty(len(self.value), dtype=numpy.int64)
+        is_known = (only[old] >= 0) & (self.earliest[only[old]] < self.latest[sets])
+        source[sets[is_known]] = only[old[is_known]]
+        load(value_kernels, len(order)).follow(
+            source, self.earliest, self.latest, numpy.full(len(order), -1), order
+        )
+        return source, order
+
+    def bound(self, source: Array, order: Array, only: Array) -> Array:
+        """Pass `latest` back along compare-and-sets that happened. Returns `ValueOrders.replaced`."""
+        source = numpy.where(self.happened, source, -1)
+        load(value_kernels, len(order)).bound(source, order, self.latest)
+        sure = numpy.flatnonzero((source >= 0) & (only[self.value] >= 0))
         replaced = numpy.full(len(only), -1)
-        replaced[self.value[sets[is_sure]]] = old[is_sure]
-        child, up = sets[parent >= 0], numpy.full(len(self.value), -1)
-        up[child] = parent[parent >= 0]
-        # Distances double, so log n rounds reach the end of the longest chain. A circle has none: rounds are counted.
-        for _ in range(len(child).bit_length() + 1):
-            child = child[up[child] >= 0]
-            above = up[child]
-            numpy.minimum.at(self.latest, above, self.latest[child])
-            self.earliest[child] = numpy.maximum(self.earliest[child], self.earliest[above])
-            up[child] = up[above]
+        replaced[self.value[sure]] = self.value[source[sure]]
         return replaced
 
     def behind(self, keys: Array, last: Array) -> tuple[Array, Array]:

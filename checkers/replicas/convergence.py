@@ -153,7 +153,7 @@ class _Held:
         named = [*self._at(self.orders.writers_of(value)[:2]), operation]
         how = f"was confirmed to process {operation.process}"
         if operation.type != "ok":
-            (shown,) = self._at(self.orders.reads_of(int(writers.value[newer]), operation)[:1])
+            (shown,) = self._at(self.orders.reads_of(newer)[:1])
             how = f"was shown by a confirmed read at {shown.node}"
             named.append(shown)
         summary = (

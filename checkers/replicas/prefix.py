@@ -2,7 +2,8 @@
 
 Stale reads are allowed, without bound, and reported. Not allowed are:
 
-- a value that no client wrote, that only failed writes wrote, or that no client had asked to write yet
+- a value that no client wrote, that only failed writes wrote, or that no client had asked to write yet; the last not
+  of a compare-and-set either, wherever it was answered: without a place for it there is no confirmed order
 - going back: a read invoked after another had completed at the same node returns a value that surely was replaced
   before the other's value was written. A restart of the node is not an excuse: what it showed was confirmed. Nor is
   a different key: there is one confirmed order, and a node that has shown a value has all confirmed before it.
@@ -26,7 +27,7 @@ from checkers.history.columns import TYPES, grouped
 from checkers.history.history import History
 from checkers.history.line_kernels import OK
 from checkers.history.members import answered_by, servers
-from checkers.history.operation import Operation
+from checkers.history.operation import Operation, both
 from checkers.history.value_order import ValueOrders
 from checkers.history.value_rows import Numbers
 from checkers.history.values import value_words
@@ -78,7 +79,11 @@ def _judged(history: History) -> tuple[list[Witness], _Counts]:
     explained = _Explained(history, orders)
     # Also NEVER, which a value without a possible writer has.
     is_impossible = orders.earliest[value] >= columns.complete[judged]
-    witnesses = [explained.impossible(place) for place in judged[is_impossible].tolist()]
+    at, shown = (
+        numpy.concatenate(both)
+        for both in zip((judged[is_impossible], value[is_impossible]), orders.early, strict=True)
+    )
+    witnesses = [explained.impossible(*pair) for pair in zip(at.tolist(), shown.tolist(), strict=True)]
     return [*witnesses, *_gone_back(history, confirmed, is_judged, explained)], counts
 
 
@@ -147,9 +152,14 @@ def _elsewhere(history: History) -> tuple[Counter[tuple[str, str | None, str | N
     return outcomes, bool((columns.role == columns.code("replica")).any())
 
 
-def answer(read: Operation) -> str:
-    """ "the read of key r3 at n2 by process 4 returned 7"."""
-    return f"the read of key {read.key} at {read.node} by process {read.process} returned {value_words(read.value)}"
+def answer(operation: Operation) -> str:
+    """ "the read of key r3 at n2 by process 4 returned 7"; of a compare-and-set what it saw."""
+    is_read = operation.f == "read"
+    name, saw = ("read", "returned") if is_read else ("compare-and-set", "saw")
+    value = value_words(operation.value if is_read else both(operation)[0])
+    return (
+        f"the {name} of key {operation.key} at {operation.node} by process {operation.process} {saw} {value}"
+    )
 
 
 def _witness(
@@ -174,11 +184,12 @@ class _Explained:
     history: History
     orders: ValueOrders
 
-    def impossible(self, place: int) -> Witness:
-        """A read of a value that no node can have held."""
-        value, (read,) = self._value_of(place), self._at([place])
+    def impossible(self, place: int, value: int) -> Witness:
+        """An operation that saw a value that no node can have held."""
+        (read,) = self._at([place])
         named = self._at(self.orders.writers_of(value)[:1])
-        rule, why = "read-from-the-future", "before that can have been written"
+        rule = "read-from-the-future" if read.f == "read" else "compare-from-the-future"
+        why = "before that can have been written"
         if not named:
             named = self._at(self.orders.failed_of(value)[:1])
             rule, why = "read-of-failed-write", "although every write of it had surely failed"

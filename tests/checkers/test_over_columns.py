@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -19,7 +20,7 @@ from checkers.history.errors import ModelError
 from checkers.history.history import History
 from checkers.history.line_kernels import OK
 from checkers.history.members import answered_by, servers
-from checkers.history.operation import Operation
+from checkers.history.operation import Event, Operation
 from checkers.history.stored import StoredOperations
 from checkers.history.value_kernels import NEVER
 from checkers.history.value_order import ValueOrders, are_reads, are_writes
@@ -81,6 +82,30 @@ def test_columns_tell_what_objects_tell(tmp_path: Path, seed: int) -> None:
 def test_all_orders_at_once_are_the_orders_one_by_one(tmp_path: Path, seed: int) -> None:
     """Broken, a long run is judged by another order of values than a short one."""
     assert_same_orders(*Run(seed).read_twice(tmp_path))
+
+
+@examples.up_to(300)
+@given(seed=SEEDS)
+def test_orders_of_what_no_store_can_have_done(tmp_path: Path, seed: int) -> None:
+    """Broken, what saw the future orders other values on a long run, or is not named."""
+    chance, run = random.Random(seed), Run(seed)
+    drawn = []
+    for process in range(chance.randint(2, 9)):
+        values = [chance.choice((None, *range(1, 8))) for _ in range(2)]
+        f, how = chance.choice(("cas", "cas", "cas", "write", "read")), chance.choice(("ok", "ok", "info"))
+        asked = {"process": process, "f": f, "key": "a", "node": "n2"}
+        value = values if f == "cas" else values[0]
+        begin, took = chance.uniform(0, 20), chance.uniform(1, 10)
+        drawn.append((begin, {**asked, "type": "invoke", "value": None if f == "read" else value}))
+        drawn.append((begin + took, {**asked, "type": how, "value": value, "role": "replica"}))
+    run.events = [
+        Event(index=index, time_ns=index, **fields)
+        for index, (_, fields) in enumerate(sorted(drawn, key=lambda each: each[0]))
+    ]
+    objects, columns = run.read_twice(tmp_path)
+    assert_same_orders(objects, columns)
+    for name in ("prefix", "convergence"):
+        assert_same_verdict(name, objects, columns, is_odd=True)
 
 
 @given(seed=SEEDS)

@@ -4,7 +4,7 @@ rules."""
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from checkers.history.operation import Operation, both
@@ -12,7 +12,7 @@ from checkers.history.value_kernels import NEVER
 from checkers.history.values import Value, identity
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Writer:
     """One operation that may have written a value, and the event indexes between which it did, if it did."""
 
@@ -21,6 +21,15 @@ class Writer:
     latest: int
     happened: bool
     shown_by: Operation | None = None  # the first confirmed read that told that it happened
+    source: Writer | None = None  # of a compare-and-set the only possible writer of what it replaced
+
+    def sources(self) -> Iterator[Writer]:
+        """The source, its source and so on, each once."""
+        met, source = list[Writer](), self.source
+        while source is not None and all(source is not other for other in met):
+            yield source
+            met.append(source)
+            source = source.source
 
 
 @dataclass(slots=True)
@@ -30,6 +39,8 @@ class ValueOrder:
     writers: dict[Value, list[Writer]] = field(default_factory=dict)
     failed: dict[Value, list[Operation]] = field(default_factory=dict)
     replaced: dict[Value, Value] = field(default_factory=dict)
+    early: list[Writer] = field(default_factory=list)
+    """The acknowledged compare-and-sets that saw a value before any write of it can have taken effect."""
     _later: list[tuple[int, int]] = field(default_factory=list)
     _soonest: list[tuple[int, Writer]] = field(default_factory=list)
 
@@ -49,10 +60,10 @@ class ValueOrder:
         for operation in operations:
             if operation.f in ("write", "cas"):
                 order._note(operation)
+        order._link()
         for read in confirmed_reads:
             order._seen(read)
-        order._follow_replacements()
-        order._pass_over_the_impossible()
+        order._bound()
         order._sort_overwrites()
         order._sort_writers()
         return order
@@ -74,7 +85,7 @@ class ValueOrder:
     def replaced_by(self, value: Value) -> list[Value]:
         """The values that compare-and-sets surely replaced on the way to this one, nearest first."""
         chain: list[Value] = []
-        while value in self.replaced and self.replaced[value] not in chain:
+        while value in self.replaced:
             value = self.replaced[value]
             chain.append(value)
         return chain
@@ -119,43 +130,45 @@ class ValueOrder:
             if writer.shown_by is None:
                 writer.shown_by = read
 
-    def _follow_replacements(self) -> None:
-        """Hand bounds along compare-and-sets, until nothing changes."""
-        links = self._links()
-        for _ in range(len(links) + 1):
-            changed = False
-            for old, new in links:
-                if new.earliest < old.earliest or old.latest > new.latest:
-                    new.earliest = max(new.earliest, old.earliest)
-                    old.latest = min(old.latest, new.latest)
-                    changed = True
-            if not changed:
-                return
+    def _link(self) -> None:
+        """Find what each compare-and-set replaced, and that it came after that; or that it cannot have."""
+        sets = [
+            (value, writer)
+            for value, writers in self.writers.items()
+            for writer in writers
+            if writer.operation is not None and writer.operation.f == "cas"
+        ]
+        acknowledged = {id(writer): writer.latest for _, writer in sets}
+        for _, writer in sets:
+            source = self.only_writer(_old(writer))
+            writer.source = source if source is None or source.earliest < writer.latest else None
+        circular = {id(writer) for _, writer in sets if writer in list(writer.sources())}
+        for _, writer in sets:
+            writer.source = None if id(writer) in circular else writer.source
+        # Nearest to the first value first: what makes a writer late may make the next one impossible.
+        for _, writer in sorted(sets, key=lambda pair: len(list(pair[1].sources()))):
+            if writer.source is not None and writer.source.earliest > writer.latest:
+                writer.source = None
+            if writer.source is not None:
+                writer.earliest = max(writer.earliest, writer.source.earliest)
+        for _, writer in sets:
+            can_be = self.earliest(_old(writer))
+            is_sure = acknowledged[id(writer)] < NEVER
+            if is_sure and (id(writer) in circular or acknowledged[id(writer)] < can_be < NEVER):
+                self.early.append(writer)
 
-    def _pass_over_the_impossible(self) -> None:
-        """What has no possible moment proves nothing."""
+    def _bound(self) -> None:
+        """Whatever was replaced was there before it was replaced."""
         for value, writers in self.writers.items():
             for writer in writers:
-                if writer.latest < writer.earliest:
-                    writer.happened = False
-                    self.replaced.pop(value, None)
-
-    def _links(self) -> list[tuple[Writer, Writer]]:
-        """(writer of old, the compare-and-set), wherever both are surely known."""
-        links: list[tuple[Writer, Writer]] = []
-        for value, writers in self.writers.items():
-            for writer in writers:
-                operation = writer.operation
-                if operation is None or operation.f != "cas" or not writer.happened:
+                if not writer.happened or writer.source is None:
                     continue
-                old = identity(both(operation)[0])
-                replaced = self.only_writer(old)
-                if replaced is None or old == value:
-                    continue
-                links.append((replaced, writer))
                 if len(writers) == 1:
-                    self.replaced[value] = old
-        return sorted(links, key=lambda link: link[1].earliest)
+                    self.replaced[value] = _old(writer)
+                own, above = writer.latest, writer
+                while above.happened and above.source is not None:
+                    above = above.source
+                    above.latest = min(above.latest, own)
 
     def _sort_overwrites(self) -> None:
         """Prepare `overwritten_ns`: by earliest moment, the first completion among it and all later ones."""
@@ -189,3 +202,9 @@ class ValueOrder:
             if soonest.latest < writer.latest:
                 entries[position] = (earliest, soonest)
         self._soonest = entries
+
+
+def _old(writer: Writer) -> Value:
+    """The value that a compare-and-set saw."""
+    assert writer.operation is not None
+    return identity(both(writer.operation)[0])

@@ -32,6 +32,7 @@ def judged(history: History) -> tuple[list[Witness], prefix._Counts]:
         witness = impossible_value(read, orders[read.key])
         if witness is not None:
             witnesses.append(witness)
+    witnesses.extend(_early_sets(history, orders))
     for reads in _at_one_node(history, confirmed).values():
         witnesses.extend(_going_back(reads, orders[reads[0].key]))
     for reads in _of_each_node(history, confirmed):
@@ -86,6 +87,17 @@ def impossible_value(read: Operation, order: ValueOrder) -> Witness | None:
     else:
         rule, why = "never-written", "which no client ever asked to write"
     return _witness(rule, read, [*named, read], f"{answer(read)}, {why}", ())
+
+
+def _early_sets(history: History, orders: Orders) -> Iterator[Witness]:
+    """Compare-and-sets that saw a value from the future."""
+    found = [(writer.operation, order) for order in orders.values() for writer in order.early]
+    for cas, order in sorted(found, key=lambda pair: pair[0].invoke_index if pair[0] else -1):
+        assert cas is not None
+        writers = [writer.operation for writer in order.writers[identity(both(cas)[0])]]
+        named = [operation for operation in writers if operation is not None][:1]
+        why = f"{answer(cas)}, before that can have been written"
+        yield _witness("compare-from-the-future", cas, [*named, cas], why, ())
 
 
 @dataclass(slots=True)
