@@ -315,7 +315,10 @@ class Replica:
         term, vote = vote_of(recovered.rows)
         if not term and snapshot is not None:
             term, vote = snapshot.election.term, snapshot.election.vote
-        self.election.started(max(term, self.commits.limbo.term), vote, now.monotonic_ns)
+        if term < self.commits.limbo.term:
+            # A log of Tarantool may have a PROMOTE without its term, in which this node then has not voted.
+            term, vote = self.commits.limbo.term, 0
+        self.election.started(term, vote, now.monotonic_ns)
         self.membership.forget_who_left({member.id for member in self.configuration.registered})
         self.retention.began(now)
         if recovered.rows or (snapshot is not None and snapshot.vclock):

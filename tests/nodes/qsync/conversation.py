@@ -24,7 +24,8 @@ A line that begins with `>` happens; the indented lines under it are the effects
 | `c1 snapshot`, `c1 clear` | an administrator |
 | `c1 promote`, `c1 select SPACE [KEY]`, `c1 insert SPACE KEY VALUE` | other requests |
 | `n4 joins [anonymously]`, `n4 asks for a ballot` | a node without data |
-| `n2 subscribes [anonymously] [LSN]`, `n2 hangs up` | a follower; a client hangs up, too |
+| `n2 subscribes [anonymously] [LSN]`, `n2 subscribes at {1: 4, 2: 3}` | a follower |
+| `n2 hangs up` | it, or a client |
 | `n2 acks LSN [of n1] [in term 3] [answering 1]` | it has n1's rows up to there; to the node's question number 1 |
 | `n1 answers, an older version`, `n2 subscribes, an older version` | which knows no marks of a PROMOTE |
 | `n1 answers`, `n1 rows R + R \\| R`, `n1 heartbeat`, `n1 is lost` | a peer that we follow; + joins a transaction |
@@ -361,8 +362,8 @@ class Conversation:
                 options = (_TRANSACTION_OPTIONS[mode.strip()],) if mode else ()
                 self.step(Received(link, Call(1, "qsync.transaction", (statements, *options))))
 
-    def subscribe(self, name: str, lsn: str, anonymous: str = "", older: str = "") -> None:
-        number, vclock = int(name[1:]), {1: int(lsn)} if lsn else {}
+    def subscribe(self, name: str, lsn: str = "", anonymous: str = "", older: str = "", at: str = "") -> None:
+        number, vclock = int(name[1:]), _numbers(at) if at else {1: int(lsn)} if lsn else {}
         uuids = self.conf.cluster_uuid, UUID.format(number)
         features = () if older else (PROMOTE_MARK,)
         version = version_number(self.conf.version)
@@ -471,6 +472,7 @@ _STATE = (
     r"(?P<state>follower|candidate|leader|nothing|something) in term (?P<term>\d+)"
     r"(?P<vclock> with \{.*\}| without its vclock)?"
 )
+_AT = r"( (?P<lsn>\d+)| at (?P<at>\{.*\}))?"
 _ACK = r"( of n(?P<origin>\d))?( in term (?P<term>\d+))?( answering (?P<question>\d+))?"
 _ACTIONS: Sequence[tuple[str, Callable[..., None]]] = (
     (rf"node {_NODE}{_OPTIONS}", Conversation.node_alone),
@@ -488,7 +490,7 @@ _ACTIONS: Sequence[tuple[str, Callable[..., None]]] = (
     (rf"{_NODE} joins(?P<anonymous> anonymously)?", Conversation.join),
     (rf"{_NODE} asks for a ballot", Conversation.ask_for_ballot),
     (
-        rf"{_NODE} subscribes(?P<anonymous> anonymously)?( (?P<lsn>\d+))?(?P<older>, an older version)?",
+        rf"{_NODE} subscribes(?P<anonymous> anonymously)?{_AT}(?P<older>, an older version)?",
         Conversation.subscribe,
     ),
     (rf"{_NODE} acks (?P<lsn>\d+){_ACK}", Conversation.acknowledge),

@@ -103,6 +103,28 @@ def test_a_node_starts_from_a_snapshot_whose_queue_has_no_term(
     assert joining.queue == QueueState()
 
 
+@pytest.mark.parametrize(("told", "vote"), [((), 0), ((2, 3), 0), ((5, 3), 3), ((6, 0), 0)])
+def test_a_node_starts_in_the_term_of_the_last_promote(told: tuple[int, ...], vote: int) -> None:
+    """Broken, a node whose log has that PROMOTE alone votes, or leads, in a term that has had its owner; or it counts
+    its vote of an older term in that one."""
+    files = {
+        effect.file: effect.data
+        for effect in Replica(configuration("n1")).step(Started({}), Instant(3, 4))
+        if isinstance(effect, Persist) and effect.file == SNAPSHOT
+    }
+    body = {Key.REPLICA_ID: 0, Key.LSN: 0, Key.TERM: 5}
+    rows = [
+        Row(Type.PROMOTE, 2, 1, 0.0, 1, wait_sync=True, body={int(key): value for key, value in body.items()})
+    ]
+    if told:
+        rows.insert(0, Row(Type.RAFT, 0, 1, 0.0, 1, group_id=1, body=dict(enumerate(told))))
+    blocks = b"".join(xlog.encode_block([row]) for row in rows)
+    files[LOG] = xlog.encode_header("XLOG", UUID.format(1), {}) + blocks
+    node = Replica(configuration("n1"))
+    node.step(Started(files), Instant(9_000_000_000, 17_000_000_000))
+    assert (node.election.term, node.election.vote) == (max(5, *told, 0), vote)
+
+
 def test_a_log_with_a_part_of_a_transaction_is_refused() -> None:
     """Broken, a node cuts off what no crash has left there, or goes on with half of a transaction."""
     begin = xlog.encode_header("XLOG", UUID.format(1), {})
