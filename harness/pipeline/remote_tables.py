@@ -17,8 +17,7 @@ import re
 import secrets
 import shutil
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -61,12 +60,6 @@ class RemoteTables(Tables):
         self._store = store or ObjectStore(address)
         self._read_as: bytes | None = None
         self._manifest = Manifest()
-
-    @contextmanager
-    def opened(self, *, anew: bool = False) -> Iterator[State]:
-        """Read the manifest; yields its state."""
-        with super().opened(anew=anew) as state:
-            yield state
 
     def _known(self) -> State:
         return self._state()
@@ -135,6 +128,7 @@ class RemoteTables(Tables):
 
     def commit(self, state: State, removed: Sequence[Path], replaced: Sequence[str]) -> None:
         """Send the staged files, then put the manifest in place."""
+        # Here too: the first manifest must not take the place of one that another call has written.
         self._must_be_as_read()
         if self._read_as is None:
             self._put(Manifest())
@@ -158,7 +152,8 @@ class RemoteTables(Tables):
             gone=self._manifest.gone | dict.fromkeys(sorted(gone), time.time()),
             state=asdict(state),
         )
-        self._must_be_as_read()  # once more: sending took its time, and another call may have been quicker
+        # Once more: sending took its time, and another call may have been quicker.
+        self._must_be_as_read()
         self._put(fresh)
         self._keep_here(sent, gone)
 

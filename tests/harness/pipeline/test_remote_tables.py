@@ -101,16 +101,32 @@ def test_a_reader_that_has_read_the_manifest_can_finish(server: ObjectServer, tm
     assert content is not None and text_of(content) == "one"
 
 
-def test_who_comes_second_gives_up_and_has_changed_nothing(server: ObjectServer, tmp_path: Path) -> None:
+@pytest.mark.parametrize("first", [(), ("first",)])
+@pytest.mark.parametrize("sends", [False, True])
+def test_who_comes_second_gives_up_and_has_changed_nothing(
+    server: ObjectServer, tmp_path: Path, first: tuple[str, ...], sends: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """If it failed, the machines of a team would take each other's rows out of the tables."""
-    tables = RemoteTables(HERE, tmp_path / "slow")
+    for text in first:
+        commit(tmp_path / "first", 1, text)
+    tables, left = RemoteTables(HERE, tmp_path / "slow"), ["quick"]
+    send = tables._store.send
+
+    def slow(file: Path, to: Address) -> None:
+        with suppress(IndexError):
+            commit(tmp_path / "quick", 2, left.pop())
+        send(file, to)
+
     with tables.opened() as state:
         stage(tables, "slow")
-        commit(tmp_path / "quick", 1, "quick")
-        state.batch, state.runs = 1, {"slow": "stamp"}
+        if not sends:
+            commit(tmp_path / "quick", 2, left.pop())
+        monkeypatch.setattr(tables._store, "send", slow)
+        state.batch, state.runs = 2, {**state.runs, "slow": "stamp"}
         with pytest.raises(StoreError, match="another qsync analyze has written s3://b/tables meanwhile"):
             tables.commit(state, [], ["trend"])
-    assert seen() == {"known": ["quick"], "runs": ["quick"], "trend": ["quick"]}
+    there = [*first, "quick"]
+    assert seen() == {"known": there, "runs": there, "trend": ["quick"]}
 
 
 def test_what_nobody_needs_any_more_is_removed_and_what_is_not_ours_is_left(
