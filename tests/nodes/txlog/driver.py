@@ -58,6 +58,7 @@ class Host:
     timers: dict[str, int] = field(default_factory=dict)
     longest: int = 0
     """How many entries the synchronised queue has had in this life."""
+    counter: int = 0
 
 
 class Driver:
@@ -247,7 +248,7 @@ class Driver:
                     self.step(other, Disconnected(link, "it crashed"))
         self.sometimes.update(host.node.sometimes)
         host.node = TxLog(host.configuration)
-        host.outbox, host.unsynced, host.timers, host.longest = Outbox(), deque(), {}, 0
+        host.outbox, host.unsynced, host.timers, host.longest, host.counter = Outbox(), deque(), {}, 0, 0
         self.step(name, Started({FILE: host.disk} if host.disk else {}))
 
     def restart(self, name: str, **settings: Any) -> None:
@@ -383,9 +384,13 @@ class Driver:
     # ---- what must hold
 
     def check(self, name: str) -> None:
-        """The synchronised queue is a prefix of all transactions ever made, sorted by (ts, id), and only grows."""
+        """The synchronised queue is a prefix of all transactions ever made, sorted by (ts, id), and only grows; so does
+        the counter."""
         host = self.hosts[name]
-        synced = host.node.journal.synced
+        synced, counter = host.node.journal.synced, host.node.journal.counter
+        if counter < host.counter and not host.configuration.bugs:
+            raise Violated(f"{name} has the counter {counter}, and had {host.counter}")
+        host.counter = counter
         if not synced or self.can_split:
             return
         expected = sorted(self.made.values())[: len(synced)]
