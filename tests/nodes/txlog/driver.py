@@ -59,6 +59,8 @@ class Host:
     longest: int = 0
     """How many entries the synchronised queue has had in this life."""
     counter: int = 0
+    known: dict[str, int] = field(default_factory=dict)
+    """Peer → the last counter that counts, by the records."""
 
 
 class Driver:
@@ -142,11 +144,20 @@ class Driver:
                 host.disk = host.disk[:size]
 
     def _note(self, name: str, record: list[Any]) -> None:
+        known = self.hosts[name].known
         match record:
             case ["made", _, ts, number, _]:
                 self.made[number] = Ref(ts, number, name)
-            case ["added", index, _, _, posters, absent]:
+            case ["heard", peer, _, int() as counter, _]:
+                known[peer] = max(counter, known.get(peer, 0))
+            case ["rejoined", _]:
+                known.clear()
+            case ["added", index, _, bound, posters, absent]:
                 self.time_outs += bool(absent)
+                if any(bound > known.get(peer, 0) for peer in absent):
+                    raise Violated(
+                        f"{name} adds up to {bound} without {absent}, and knows {known} since it joined"
+                    )
                 self.rounds.setdefault(index, set()).add(frozenset((name, *posters)))
                 self._check_base(name, index, posters)
             case ["caught-up", index, _, source]:
@@ -155,8 +166,11 @@ class Driver:
                 self.executed[name].append(number)
             case ["split" | "recovering", _, [int() as index, *_]]:
                 self.backups[name] = index
-            case ["recovered", _, common, *_] if self.backups.get(name, 0) > common:
-                raise Violated(f"{name} has a backup of {self.backups[name]} entries, {common} stay")
+            case ["recovered", *_, last, _]:
+                self.hosts[name].known = dict(last)
+                common = record[2]
+                if self.backups.get(name, 0) > common:
+                    raise Violated(f"{name} has a backup of {self.backups[name]} entries, {common} stay")
 
     def _release(self, name: str) -> None:
         host = self.hosts[name]

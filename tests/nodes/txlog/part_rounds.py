@@ -48,6 +48,8 @@ class Rules:
     """A master suspects one that leaves it out."""
     forgets_posts: bool = True
     """After a join no POST from before counts."""
+    forgets_counters: bool = True
+    """Nor does its counter, for a round without the poster."""
     follows_one: bool = True
     """A master whose queue begins two branches follows one of them, and the other one does not join for it."""
     adds_late: bool = True
@@ -175,6 +177,7 @@ class Model:
         own.joins, own.missing = joins, frozenset(apart - {own.name})
         if self.rules.forgets_posts:
             own.newest.clear()
+        if self.rules.forgets_counters:
             own.last.clear()
 
     def _leave_out(self, own: Master, more: set[str] | frozenset[str]) -> None:

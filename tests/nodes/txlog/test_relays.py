@@ -275,10 +275,11 @@ def test_an_attacker_breaks_a_weaker_rule(wrong: Rules) -> None:
         modelled(range(400), wrong)
 
 
-def test_an_attacker_breaks_joins_that_count_what_was_posted_before() -> None:
+@pytest.mark.parametrize("wrong", [Rules(forgets_posts=False), Rules(forgets_counters=False)])
+def test_an_attacker_breaks_joins_that_count_what_was_posted_before(wrong: Rules) -> None:
     """If it failed, the model would agree whatever masters count that have joined."""
     with pytest.raises(Disagreed):
-        modelled(range(600, 800), Rules(forgets_posts=False), 400, joins=True)
+        modelled(range(600, 1_600), wrong, 400, joins=True)
 
 
 def test_an_older_post_that_came_over_others_is_dropped() -> None:
