@@ -10,8 +10,9 @@
 | above-the-bound | a round adds a transaction above its bound |
 | master-not-counted | a round counts a master neither as a poster nor as absent, and it is not left out |
 
-These counters count: the own one; the last known one of an absent master; that of a poster as long as it had the base
-of the round. A master's own records lack the counter of a POST whose base became its own only later.
+These counters count: the own one; the last known one of an absent master since parts last joined; that of a poster as
+long as it had the base of the round. A master's own records lack the counter of a POST whose base became its own only
+later.
 """
 
 from __future__ import annotations

@@ -538,6 +538,8 @@ def counted(
         elif kind == SPLIT:
             missing = rows.name[row]
         elif kind == REJOINED:
+            # Nothing from before a join counts: other parts may have added below these counters.
+            last[:] = 0
             missing = -1
     return out, breaches
 

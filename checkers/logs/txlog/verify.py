@@ -424,6 +424,8 @@ def _bound(records: Records, proof: Proof) -> None:
     for each in records[master][: place - 1]:
         if each[0] == "heard" and each[3] is not None:
             last[each[1]] = max(each[3], last.get(each[1], 0))
+        if each[0] == "rejoined":
+            last = {}
         if each[0] == "recovered":
             epoch, last = each[1], dict(each[8])
     counted = [_counter(records, master, place), *(last.get(each, 0) for each in record[5])]

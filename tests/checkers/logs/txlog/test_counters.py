@@ -35,6 +35,16 @@ def test_counters_that_rise() -> None:
         ("counter-not-raised", [made(1, "n1-1"), heard("n2", 1, 5)]),
         ("bound-too-high", [made(1, "n1-1"), added(0, 2, ["n2"], [], A)]),
         ("bound-too-high", [made(1, "n1-1"), added(0, 1, [], ["n2"], A)]),
+        (
+            "bound-too-high",
+            [
+                made(1, "n1-1"),
+                heard("n2", 5, 5),
+                ["split", ["n2"], None],
+                ["rejoined", 1],
+                added(0, 5, [], ["n2"], A),
+            ],
+        ),
         ("above-the-bound", [made(1, "n1-1"), heard("n2", 5, 5), added(0, 0, ["n2"], [], A)]),
         ("master-not-counted", [made(1, "n1-1"), added(0, 1, [], [], A)]),
     ],
@@ -47,12 +57,13 @@ def test_wrong_counters(rule: str, records: Records) -> None:
     "records",
     [
         [made(1, "n1-1"), heard("n2", 5, 5), added(0, 5, [], ["n2"], A)],
+        [made(1, "n1-1"), ["rejoined", 1], heard("n2", 5, 5), added(0, 5, [], ["n2"], A)],
         [made(1, "n1-1"), heard("n2", 1, None)],
         [made(1, "n1-1"), ["split", ["n2"], None], added(0, 1, [], [], A)],
     ],
 )
 def test_their_neighbours(records: Records) -> None:
-    """An absent master counts with its last counter, and one that is left out does not count."""
+    """An absent master counts with its last counter since a join, and one that is left out does not count."""
     assert rules(logs(*records)) == set()
 
 

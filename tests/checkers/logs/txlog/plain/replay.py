@@ -78,7 +78,7 @@ class Replay:
             case Split(missing=missing):
                 self.missing = tuple(missing)
             case Rejoined():
-                self.missing = ()
+                self.missing, self.last = (), {}
             case Life(strategy=strategy) | Chosen(strategy=strategy):
                 self.strategy = strategy
 
