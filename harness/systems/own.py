@@ -21,7 +21,8 @@ from __future__ import annotations
 
 import importlib.util
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from importlib import metadata
 from importlib.metadata import EntryPoint
@@ -31,6 +32,7 @@ from typing import Annotated, Any
 import msgspec
 
 from checkers.check import Check
+from checkers.replicas import crash
 from harness.clients.client import Client, LibraryClient
 from harness.clients.operations import MEMBER_CHANGES, AddMember, Done, Dump, MemberChange, RemoveMember
 from harness.clients.wire import ClientWire
@@ -135,8 +137,13 @@ class OwnStore(System):
 
     def __post_init__(self) -> None:
         must_be_promises(self.promised)
-        if unknown := [able for able in self.able if able not in ALL_ABILITIES]:
-            raise WrongUse(f"able is of {', '.join(sorted(ALL_ABILITIES))}; got {unknown[0]!r}")
+        for name in ("able", "packages", "files", "cannot_join_says", "may_end_under"):
+            if isinstance(text := getattr(self, name), str):
+                # Each letter would count: any last words would have one of those that say "cannot join".
+                raise WrongUse(f"{name} is a tuple of texts; got {text!r}; try: ({text!r},)")
+        for name, choices in (("able", ALL_ABILITIES), ("may_end_under", crash.CAUSES)):
+            if unknown := [word for word in getattr(self, name) if word not in choices]:
+                raise WrongUse(f"{name} is of {', '.join(sorted(choices))}; got {unknown[0]!r}")
         if self.leader not in LED:
             raise WrongUse(f"leader is one of {', '.join(map(repr, LED))}; got {self.leader!r}")
         if isinstance(self.client, LibraryClient):
@@ -325,12 +332,8 @@ def load(path: str) -> System:
     spec = importlib.util.spec_from_file_location(f"own_store_{file.stem}", file)
     assert spec is not None and spec.loader is not None, path
     module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
-    try:
+    with _said(path):
         spec.loader.exec_module(module)
-    except WrongUse as error:
-        raise WrongUse(f"{path}: {error.message}") from error
-    except Exception as error:
-        raise WrongUse(f"{path} cannot be loaded: {type(error).__name__}: {error}") from error
     return _a_system(getattr(module, NAME, None), f"{path} has no {NAME}")
 
 
@@ -342,13 +345,21 @@ def entry_points() -> dict[str, EntryPoint]:
 def load_entry_point(name: str) -> System:
     """Raises WrongUse; KeyError if no package has one of that name."""
     point = entry_points()[name]
-    try:
+    where = f"the entry point {name} ({point.value})"
+    with _said(where):
         system = point.load()
-    except Exception as error:
-        raise WrongUse(
-            f"the entry point {name} ({point.value}) cannot be loaded: {type(error).__name__}: {error}"
-        ) from error
-    return _a_system(system, f"the entry point {name} ({point.value}) is no system")
+    return _a_system(system, f"{where} is no system")
+
+
+@contextmanager
+def _said(where: str) -> Iterator[None]:
+    """WrongUse for whatever ends the code that is not ours: a program of its own ends by SystemExit."""
+    try:
+        yield
+    except WrongUse as error:
+        raise WrongUse(f"{where}: {error.message}") from error
+    except (Exception, SystemExit) as error:
+        raise WrongUse(f"{where} cannot be loaded: {type(error).__name__}: {error}") from error
 
 
 def _a_system(system: Any, otherwise: str) -> System:

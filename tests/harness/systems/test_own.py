@@ -70,6 +70,7 @@ def test_the_example_loses_what_it_acknowledged_when_it_is_killed(tmp_path: Path
     [
         (None, "there is no file"),
         ("raise ValueError('no')", "ValueError: no"),
+        ("import sys\nsys.exit('usage: mystore PORT')", "SystemExit: usage: mystore PORT"),
         ("SYSTEM = 3", "has no SYSTEM"),
     ],
 )
@@ -90,6 +91,12 @@ def test_what_is_no_store_is_told_in_one_line(tmp_path: Path, text: str | None, 
         ("promised={'writes': 'bananas'}", "promised: writes is one of 'linearizable', ''; got 'bananas'"),
         ("leader='fix'", "leader is one of 'fixed', 'elected', 'none'; got 'fix'"),
         ("able=('clocks',)", "able is of clock, disk layer, drift"),
+        ("able=('clock')", "able is a tuple of texts; got 'clock'; try: ('clock',)"),
+        (
+            "cannot_join_says=('no room')",
+            "cannot_join_says is a tuple of texts; got 'no room'; try: ('no room',)",
+        ),
+        ("may_end_under=('disk',)", "may_end_under is of clock, cpu-limit, disk-error"),
     ],
 )
 def test_a_word_that_no_promise_has_is_refused_with_the_choices(
