@@ -3,9 +3,10 @@
 | rule | a run breaks it if |
 |---|---|
 | never-drained | the faults have been over for long, and a transaction is not synchronised on all masters |
-| stalled | a client waited so long for an executed transaction while nothing hindered the masters |
+| stalled | a client waited so long for an executed transaction while nothing hindered the masters (see below) |
 
-Links that are down hinder nothing while all masters reach each other over the others (`disturbances`).
+Links that are down hinder nothing while all masters reach each other over the others (`disturbances`). Beyond the time
+to agree, a client may wait for as long as masters need to execute all that is under way, one after the other.
 
 With the strategy `none` branches that differ are never drained, which is documented. Rates of idle and busy rounds are
 not judged: no record shows a POST that says nothing new.
@@ -68,13 +69,15 @@ def _disturbed(asked: Asked, operations: Array, spans: Sequence[Span]) -> Array:
 
 def _stalled(given: Given) -> Iterator[Breach]:
     """Operations that waited too long between two hindrances."""
-    asked, spans = given.asked, given.disturbances.hindrances
-    ended = asked.with_one[asked.complete_ns[asked.with_one] >= 0]
+    asked, spans, submitted = given.asked, given.disturbances.hindrances, given.asked.with_one
+    over_ns = numpy.where(asked.type == OK, asked.complete_ns, kernels.NEVER)
+    ended = submitted[asked.complete_ns[submitted] >= 0]
     long = ended[asked.complete_ns[ended] - asked.invoke_ns[ended] > given.agrees_within_ns]
     for operation in long.tolist():
         begin_ns, end_ns = int(asked.invoke_ns[operation]), int(asked.complete_ns[operation])
         waited_ns = max(_calm(spans, begin_ns, end_ns), default=0)
-        if waited_ns > given.agrees_within_ns:
+        before = (asked.invoke_ns[submitted] < end_ns) & (over_ns[submitted] > begin_ns)
+        if waited_ns > given.agrees_within_ns + int(before.sum()) * given.executes_within_ns:
             name = given.columns.names[int(asked.transaction[operation])]
             yield Breach(
                 rule="stalled",

@@ -41,7 +41,7 @@ def checks_of_logs(plan: Plan, files: NodeFiles) -> tuple[Check, ...]:
 
 def agrees_within_ns(said: TxLogOptions) -> int:
     """How long after the last fault something may wait at most: a split, its lag and its restore come on top."""
-    waits_ms = 4 * said.idle_ms + 2 * said.backup_ms
+    waits_ms = 4 * max(said.idle_ms, said.busy_ms) + 2 * said.backup_ms
     return AGREES_WITHIN_NS + int(waits_ms * MILLISECOND + said.max_peer_lag * SECOND_NS) + said.split_ns
 
 
@@ -112,5 +112,6 @@ class _Judging:
             idle_ns=int(said.idle_ms * MILLISECOND),
             max_peer_lag_ns=int(said.max_peer_lag * SECOND_NS),
             agrees_within_ns=agrees_within_ns(said),
+            executes_within_ns=int((said.execute_ms + said.backup_ms * bool(said.worker_loss)) * MILLISECOND),
             is_deterministic=said.is_deterministic,
         )

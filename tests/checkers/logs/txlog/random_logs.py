@@ -149,6 +149,7 @@ class RandomLogs:
             "split_ns": random.choice((0, SECOND, 2 * SECOND)),
             "max_peer_lag_ns": random.choice((0, SECOND, 3 * SECOND)),
             "agrees_within_ns": random.choice((0, SECOND, 5 * SECOND)),
+            "executes_within_ns": random.choice((0, SECOND)),
             "is_deterministic": random.random() < 0.8,
             "late": random.choice(((), (), ("n3",), ("n1", "n2"))),
         }

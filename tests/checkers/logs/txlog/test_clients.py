@@ -122,6 +122,21 @@ def test_a_client_that_waits_while_nothing_is_disturbed() -> None:
     assert drained(LOGS, history(slow, cut([("n1", "n2")], 4, 6), quiet), **BOUND) == set()
 
 
+def test_a_client_waits_for_the_transactions_that_are_under_way() -> None:
+    """If it failed, masters that need long for each transaction would be said to stand still whenever many wait."""
+    slow, other = operation(0, 1, 9, "n1-1"), operation(1, 2, 8.5, "n2-1", node="n2")
+    over = operation(1, 0.5, 0.9, "n2-1", node="n2")
+    quiet = told("settled", 20, True)
+    for each, seconds, is_stalled in (
+        (other, 1.6, False),
+        (other, 1.4, True),
+        (over, 1.6, True),
+        (over, 3.1, False),
+    ):
+        found = drained(LOGS, history(slow, each, quiet), **BOUND, executes_within_ns=int(seconds * 1e9))
+        assert (found == {"stalled"}) == is_stalled, (each, seconds)
+
+
 def test_a_pause_with_its_cause_is_reported() -> None:
     ring = cut([("n1", "n2"), ("n1", "n3"), ("n2", "n3")], 3, 7)
     asked = [operation(0, 1, 2, "n1-1"), operation(1, 3, 9, "n2-1", node="n2")]

@@ -36,6 +36,7 @@ def test_tables_say_what_objects_say(tmp_path: Path, seed: int) -> None:
         "split_ns",
         "max_peer_lag_ns",
         "agrees_within_ns",
+        "executes_within_ns",
         "is_deterministic",
     )
     read = tables.read(tmp_path, **{name: getattr(given, name) for name in fields})

@@ -74,3 +74,11 @@ def test_the_bound_of_an_agreement_grows_with_what_masters_wait_for() -> None:
     short, long = (agrees_within_ns(said_of(plan(max_peer_lag=lag))) for lag in (0.2, 2.0))
     assert long - short == 1_800_000_000
     assert short < plan().settle_timeout_s * 1e9
+
+
+def test_a_slow_run_of_sound_masters_is_no_stall() -> None:
+    """If it failed, masters that need long for a round or a transaction would be said to stand still."""
+    slow = {"split_timeout": 0, "faults": (), "request_timeout_s": 60, "time_limit_s": 40, "rate": 30}
+    for options in ({"busy_ms": 6_000.0, "workers": 5}, {"execute_ms": 1_000.0, "workers": 30}):
+        tried = try_seed(plan(**slow, **options))
+        assert tried.violated == (), options

@@ -63,7 +63,13 @@ def _stalled(given: Given) -> Iterator[Breach]:
         waited_ns = max(
             _calm(given.disturbances.hindrances, operation.invoke_ns, operation.complete_ns), default=0
         )
-        if waited_ns > given.agrees_within_ns:
+        under_way = [
+            each
+            for each in given.history.operations
+            if each.transaction is not None and each.invoke_ns < operation.complete_ns
+            if each.type != "ok" or (each.complete_ns or 0) > operation.invoke_ns
+        ]
+        if waited_ns > given.agrees_within_ns + len(under_way) * given.executes_within_ns:
             yield Breach(
                 rule="stalled",
                 summary=f"{operation.transaction} took {_ms(waited_ns)} ms to be executed "

@@ -25,6 +25,7 @@ class Given:
     idle_ns           between POSTs while nothing waits
     max_peer_lag_ns   so long a split cluster executes nothing
     agrees_within_ns  so long after the last fault at the latest, nothing waits any more; 0: no bound is known
+    executes_within_ns  a master needs to execute one transaction, with a new worker if the last one has ended
     is_deterministic  no transaction fails on one master alone
     """
 
@@ -37,6 +38,7 @@ class Given:
     idle_ns: int = 0
     max_peer_lag_ns: int = 0
     agrees_within_ns: int = 0
+    executes_within_ns: int = 0
     is_deterministic: bool = True
     disturbances: Disturbances = field(init=False)
 
