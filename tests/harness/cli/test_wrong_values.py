@@ -112,8 +112,11 @@ def test_a_wrong_value_is_one_line_and_64(
         (("run", "--faults", "none,kill"), "--faults: none is for no fault at all"),
         (("simulate", "--faults", "all,none"), "--faults: none is for no fault at all"),
         (("run", "--drawn"), "--drawn is for a plan that is written: it needs --write-plan FILE"),
-        (("run", "--write-plan", "plan.json", "--repeat", "2"), "--repeat and --record-only do not go"),
-        (("run", "--write-plan", "plan.json", "--record-only"), "--repeat and --record-only do not go"),
+        (("run", "--write-plan", "plan.json", "--repeat", "2"), "--repeat does not go with --write-plan"),
+        (
+            ("run", "--write-plan", "plan.json", "--record-only"),
+            "--record-only does not go with --write-plan",
+        ),
         (("run", "--results", FILE), f"expected a folder, and {FILE} is a file"),
         (("run", "--results", "s3://bucket/results"), "expected a folder of this machine"),
         (("check", "history.edn", "--html", FOLDER), f"expected a file to write, and {FOLDER} is a folder"),
