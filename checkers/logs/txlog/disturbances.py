@@ -113,7 +113,10 @@ class Disturbances:
         )
 
     def not_left_out_before_ns(self, missing: Iterable[str], since_ns: int) -> int:
-        """The first time from `since_ns` on at which all of these can have been left out; OPEN if there is none."""
+        """The first time from `since_ns` on at which each of these can have been left out.
+
+        `since_ns` for one that no fault touched: why it was left out is not known, so that excuses and blames nobody.
+        """
         return max((self._earliest_ns(one, since_ns) for one in missing), default=since_ns)
 
     def _earliest_ns(self, one: str, since_ns: int) -> int:
