@@ -17,8 +17,8 @@ from nodes.kernel.events import Event
 class Persist:
     """Append `data` to `file` (made if absent, its directory entry synced too) and sync it.
 
-    `token` comes back in `Persisted` or `PersistFailed`. `record` names the content ("row", "confirm", "rollback",
-    "promote", "header", "snapshot") for a host that delays or counts records of one kind. With `is_whole` the
+    `token` comes back in `Persisted` or `PersistFailed`. `record` names the content (such as "row" or "header": the
+    journals of the systems have the names) for a host that delays or counts records of one kind. With `is_whole` the
     data is a file of its own, which is there whole or not at all, whatever happens: a host writes it under the name
     with UNFINISHED behind it, syncs and renames it.
     """

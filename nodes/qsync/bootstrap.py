@@ -17,7 +17,7 @@ from nodes.qsync.access import users_and_privileges
 from nodes.qsync.configuration import Configuration, Identity, SpaceDefinition, User
 from nodes.qsync.definitions import index_rows, space_row
 from nodes.qsync.keys import Tuple
-from nodes.qsync.system_spaces import CLUSTER, INDEX, PRIVILEGE, SCHEMA, SPACE, USER
+from nodes.qsync.system_spaces import CLUSTER, INDEX, PRIVILEGE, SCHEMA, SPACE, USER, primary_keys
 
 CLUSTERS_MAX = 16
 """For how many clusters the first rows are cached: a simulating process has had thousands."""
@@ -75,17 +75,10 @@ def _first_tuples(
 
 
 def merged(tuples: Iterable[Stored]) -> tuple[Stored, ...]:
-    """In the order of spaces; of tuples with the same key only the last."""
-    return tuple(in_order({_key(pair): pair for pair in tuples}.values()))
-
-
-def _key(pair: Stored) -> tuple[object, ...]:
-    space_id, fields = pair
-    return (space_id, *(fields[place] for place in _KEYS.get(space_id, (0,))))
-
-
-_KEYS = {INDEX: (0, 1), PRIVILEGE: (1, 2, 3)}
-"""The fields of primary keys, where it is not the first one alone."""
+    """Tuples of system spaces in the order of spaces; of tuples with the same key only the last."""
+    keys = primary_keys()
+    by_key = {(space, *(fields[place] for place in keys[space])): (space, fields) for space, fields in tuples}
+    return tuple(in_order(by_key.values()))
 
 
 @lru_cache(maxsize=CLUSTERS_MAX)

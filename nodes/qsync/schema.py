@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator
 
+from nodes.kernel.errors import StartRefused
 from nodes.qsync import system_spaces as system
 from nodes.qsync.bootstrap import Stored, first_tuples, members_of
 from nodes.qsync.configuration import Configuration
@@ -89,7 +90,11 @@ class Schema:
         ]
 
     def _put(self, space_id: int, row: Tuple) -> None:
-        space = self.by_id[space_id]
+        space = self.by_id.get(space_id)
+        if space is None:
+            raise StartRefused(
+                f"the snapshot has a tuple of space {space_id}, which neither Tarantool 2.6 nor it defines"
+            )
         space.confirmed[key_of_tuple(row, space.primary_parts)] = row
 
     # ---- changes

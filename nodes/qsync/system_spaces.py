@@ -6,8 +6,9 @@ the reader may know. In the table: field `name:type`, with `?` if it may be nil;
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 
 from nodes.qsync.definitions import FieldDefinition, IndexDefinition, SpaceDefinition
 from nodes.qsync.keys import Part, type_name
@@ -43,6 +44,16 @@ def definitions() -> Iterator[SpaceDefinition]:
             format=tuple(_field(text) for text in system.fields.split()),
             indexes=tuple(_index(text) for text in system.indexes.split("; ") if text),
         )
+
+
+@cache
+def primary_keys() -> Mapping[int, tuple[int, ...]]:
+    """Space → the places of the fields of its primary key."""
+    return {
+        space.id: tuple(part.field for part in space.indexes[0].parts)
+        for space in definitions()
+        if space.indexes
+    }
 
 
 def _field(text: str) -> FieldDefinition:

@@ -29,8 +29,11 @@ def test_a_change_that_is_rolled_back_leaves_nothing(change: str) -> None:
     conversation = pending(change)
     schema = conversation.node.schema
     assert schema.stored() != before.node.schema.stored(), "it was prepared"
+    changed = schema.version
+    assert changed > before.node.schema.version, "a connector reads the spaces again"
     conversation.happen("wait 1000ms")
     conversation.happen("written all")
+    assert schema.version > changed
     assert schema.stored() == before.node.schema.stored()
     assert sorted(schema.by_id) == sorted(before.node.schema.by_id)
     assert [space.definition for space in schema.user_spaces()] == [
