@@ -14,7 +14,10 @@ _END_BYTES: Final = 1 << 16
 
 
 def last_words(output: Path, since: int) -> tuple[str, ...]:
-    """The last lines of the file that begin at the byte `since` or later; none if the node has removed it."""
+    """The last lines of the file behind the byte `since`; none if the node has removed it.
+
+    Of a long output the first of them may lack its beginning.
+    """
     with suppress(OSError), output.open("rb") as file:
         file.seek(max(since, file.seek(0, os.SEEK_END) - _END_BYTES))
         lines = [line.decode(errors="replace").rstrip() for line in file]

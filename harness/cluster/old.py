@@ -63,7 +63,8 @@ def remove_old_images(client: Any, repository: str, now_s: float) -> list[str]:
                 made_s[name] = _seconds(image.attrs)
     removed = []
     for name in old(made_s, now_s):
-        if client.containers.list(all=True, filters={"ancestor": name}):
+        # `ignore_removed`: the client asks for each container of the list again, and one may be gone by then.
+        if client.containers.list(all=True, filters={"ancestor": name}, ignore_removed=True):
             continue
         with suppress(docker.errors.DockerException):  # it is in use now, or another process was faster
             client.images.remove(name, force=False)

@@ -77,6 +77,8 @@ def check(
                 if not has_votes:
                     breaches = (*breaches, *_without_quorum(history, effect, rows, disks, own))
             case Begun():
+                if effect.is_empty:
+                    own.pop(effect.node, None)  # it may get another replica id
                 disk.begin(effect)
             case Rested():
                 states += 1

@@ -199,11 +199,7 @@ NEIGHBOURS: dict[str, tuple[Effect, ...]] = {
 @pytest.mark.parametrize("case", NEIGHBOURS)
 def test_what_the_log_says_is_accepted(case: str) -> None:
     """Breaks if the check were an alarm about a node that follows its log."""
-    verdict = (
-        judged(*NEIGHBOURS[case]) if case != "members that differ before the queue has an owner" else None
-    )
-    if verdict is None:
-        verdict = judged(*NEIGHBOURS[case], rested(40, term=1, vote=0, owner=0, queue_term=1, waiting=1))
+    verdict = judged(*NEIGHBOURS[case])
     assert (verdict.result, verdict.model) == ("valid", MODEL), verdict.witnesses
 
 
