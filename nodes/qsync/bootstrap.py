@@ -75,9 +75,12 @@ def _first_tuples(
 
 
 def merged(tuples: Iterable[Stored]) -> tuple[Stored, ...]:
-    """Tuples of system spaces in the order of spaces; of tuples with the same key only the last."""
+    """In the order of spaces; of tuples of a system space with the same key only the last."""
     keys = primary_keys()
-    by_key = {(space, *(fields[place] for place in keys[space])): (space, fields) for space, fields in tuples}
+    by_key: dict[object, Stored] = {}
+    for place, (space_id, fields) in enumerate(tuples):
+        key = keys.get(space_id)
+        by_key[place if key is None else (space_id, *(fields[field] for field in key))] = space_id, fields
     return tuple(in_order(by_key.values()))
 
 

@@ -35,9 +35,14 @@ def test_only_members_with_an_id_are_among_the_first_rows() -> None:
 
 
 def test_of_tuples_with_one_key_the_last_counts() -> None:
-    """If it failed, rows of constraints and functions, whose keys have several fields, would replace each other."""
+    """If it failed, rows whose keys have several fields would replace each other: constraints, and tuples of users."""
     pairs = [(CHECKS, (600, "a", 1)), (CHECKS, (600, "b", 1)), (CHECKS, (600, "a", 2))]
-    assert bootstrap.merged(pairs) == ((CHECKS, (600, "a", 2)), (CHECKS, (600, "b", 1)))
+    of_users = [(600, (1, "a")), (600, (1, "b"))]
+    assert bootstrap.merged([*of_users, *pairs]) == (
+        (CHECKS, (600, "a", 2)),
+        (CHECKS, (600, "b", 1)),
+        *of_users,
+    )
 
 
 def test_a_tuple_of_an_unknown_space_is_refused_in_a_line() -> None:
