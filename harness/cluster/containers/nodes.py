@@ -150,8 +150,8 @@ class ContainerNodes(NodeBook):
         try:
             self._containers[spec.node].remove(force=True, v=True)
         except Exception as error:  # the daemon's own, and those of its transport
-            how = f"{type(error).__name__}: {error}"
-            raise ClusterError(f"the container of {spec.node} cannot be removed: {how}") from error
+            why = _in_a_line(error)
+            raise ClusterError(f"the container of {spec.node} cannot be removed: {why}") from error
         self._make(spec)
 
     def _start_new(self, spec: ContainerSpec) -> None:
@@ -240,7 +240,7 @@ class ContainerNodes(NodeBook):
         try:
             await asyncio.to_thread(self._containers[node].start)
         except Exception as error:
-            raise ClusterError(f"{node} cannot be started again: {type(error).__name__}: {error}") from error
+            raise ClusterError(f"{node} cannot be started again: {_in_a_line(error)}") from error
         self._lives[node] += 1
         self._down.discard(node)
         self._asked_to_end.discard(node)
@@ -251,6 +251,8 @@ class ContainerNodes(NodeBook):
         """SIGTERM, as an operator stops a node: not an unexpected end. False if it had to be killed."""
         async with self._turns[node]:
             self._kills[node] += 1
+            if not self.is_alive(node):
+                return True  # its exit code is that of the fault that killed it
             self._asked_to_end.add(node)
             await self._answer(node, "end", lambda: self._containers[node].stop(timeout=10))
             await self._note_if_crashed(node, "terminate")

@@ -174,6 +174,19 @@ def test_who_breaks_when_it_is_told_to_end_has_crashed(
     asyncio.run(scene())
 
 
+def test_a_node_that_another_fault_has_killed_ends_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If it failed, a rolling restart beside a kill would be said to have needed SIGKILL."""
+
+    async def scene() -> bool:
+        api = Api()
+        nodes = nodes_of_one(api, monkeypatch)
+        api.exit_code = 137
+        await nodes.kill("n1")
+        return await nodes.terminate("n1")
+
+    assert asyncio.run(scene())
+
+
 @pytest.mark.parametrize("code", [1, 2])
 @pytest.mark.parametrize("way", ["kill", "terminate"])
 def test_who_had_given_up_just_before_it_was_killed_has_crashed(
