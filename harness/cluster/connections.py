@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterable, Mapping
 
 from harness.clients.reply import Lost, NotSent, Replied, Reply
 from harness.clients.wire import ClientWire
-from harness.cluster.place import LOOPBACK
 
 Waiting = asyncio.Future[Reply]
 
@@ -116,7 +115,7 @@ class Connections:
         self,
         wire: ClientWire,
         port_of: Callable[[str], int],
-        host_of: Callable[[str], str] = lambda node: LOOPBACK,
+        host_of: Callable[[str], str],
     ) -> None:
         self._wire = wire
         self._port_of = port_of
@@ -181,7 +180,7 @@ class Admin:
         self,
         wire: ClientWire,
         port_of: Callable[[str], int],
-        host_of: Callable[[str], str] = lambda node: LOOPBACK,
+        host_of: Callable[[str], str],
     ) -> None:
         self._wire = wire
         self._connections = Connections(wire, port_of, host_of)

@@ -11,7 +11,7 @@ import asyncio
 import json
 import time
 from abc import abstractmethod
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -327,14 +327,17 @@ class RealCluster(RealTime, Generic[N]):
             await self._until_up(node)
         return refusal
 
-    async def _until_up(self, node: str) -> None:
-        """Raises NodeEnded, or ClusterError if it takes too long."""
+    async def _until_up(self, node: str, ended: Callable[[], Ended | None] = lambda: None) -> None:
+        """Wait until the node answers. NodeEnded if it ends, in the words of `ended`; ClusterError if it is late."""
         deadline_ns = self.now_ns() + UP_WITHIN_NS
         while await self._admin.status(node, STATUS_WITHIN_NS) is None:
+            if how := ended():
+                raise NodeEnded(how.failed_start)
             if not self.processes.is_alive(node):
                 raise NodeEnded(f"{node} ended before it answered")
             if self.now_ns() > deadline_ns:
-                raise ClusterError(f"{node} did not answer within {UP_WITHIN_NS // 1_000_000_000} s")
+                within = f"{UP_WITHIN_NS // 1_000_000_000} s{self._why_silent(node)}"
+                raise ClusterError(f"{node} was not ready within {within}")
             await asyncio.sleep(_ASK_AGAIN_S)
 
     async def _has_ended(self, node: str) -> bool:

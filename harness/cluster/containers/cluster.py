@@ -25,15 +25,13 @@ from harness.cluster.limits.share import Share
 from harness.cluster.mounted_disk.disks import Mounted, mounted
 from harness.cluster.ownership import RunId, remove_leftovers
 from harness.cluster.place import FROM, Place, Which
-from harness.cluster.real_cluster import CLIENT, STATUS_WITHIN_NS, RealCluster, RealSettings
+from harness.cluster.real_cluster import CLIENT, RealCluster, RealSettings
 from harness.cluster.talk import admin_of, clients_of
-from harness.errors import ClusterError, NodeEnded
+from harness.errors import ClusterError
 from harness.faults.fault import Link
 
-_READY_WITHIN_S: Final = 20.0
 PROGRAM: Final = "/opt/version"
 """The path in a container of the binary of another version; `-from` or `-to` follows."""
-_ASK_AGAIN_S: Final = 0.02
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,18 +147,8 @@ class ContainerCluster(RealCluster[ContainerNodes]):
         )
 
     async def _until_ready(self, node: str) -> None:
-        """Wait until the node answers; ClusterError with its last lines if it ends instead."""
-        processes = self.processes
-        try:
-            async with asyncio.timeout(_READY_WITHIN_S):
-                while await self._admin.status(node, STATUS_WITHIN_NS) is None:
-                    if ended := processes.first_ended():
-                        raise NodeEnded(ended.failed_start)
-                    await asyncio.sleep(_ASK_AGAIN_S)
-        except TimeoutError:
-            why = self._why_silent(node)
-            raise ClusterError(f"{node} was not ready within {_READY_WITHIN_S:.0f} s{why}") from None
-        processes.ready(node)
+        await self._until_up(node, self.processes.first_ended)
+        self.processes.ready(node)
 
     async def _end(self) -> None:
         if self._started is None:

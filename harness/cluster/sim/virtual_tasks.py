@@ -1,4 +1,4 @@
-"""Coroutines in virtual time: what asyncio's tasks and futures are for the real world, in sixty lines.
+"""Coroutines in virtual time: what asyncio's tasks and futures are for the real world.
 
 A coroutine awaits `Pending` values; resolving one runs the coroutine on, at once and in the same moment of
 virtual time. There is no loop here: the agenda of the simulator is the loop.

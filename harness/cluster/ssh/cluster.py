@@ -19,7 +19,7 @@ from harness.cluster.network_faults import RelayLinks
 from harness.cluster.ownership import RunId
 from harness.cluster.place import FROM, LOOPBACK, Place, Which
 from harness.cluster.probe import Probes
-from harness.cluster.real_cluster import CLIENT, STATUS_WITHIN_NS, RealCluster, RealSettings
+from harness.cluster.real_cluster import CLIENT, RealCluster, RealSettings
 from harness.cluster.relay.link import LinkName
 from harness.cluster.relay.remote import Relay
 from harness.cluster.ssh.bundle import PROGRAM, place_of
@@ -78,7 +78,7 @@ class SshCluster(RealCluster[SshNodes]):
         for node, configuration in self._settings.configs.items():
             await self._configure(node, configuration)
         options = {node: self._options(node, FROM) for node in self._nodes}
-        self._started = SshNodes(options, self._relays, self.now_ns, self._is_up, self._why_silent)
+        self._started = SshNodes(options, self._relays, self.now_ns, self._until_up)
         if self._settings.limited:
             run = secrets.token_hex(4)
             await _all(machine.ask("enclose", run=run, nodes=self._on(machine)) for machine in self._in_use)
@@ -179,9 +179,6 @@ class SshCluster(RealCluster[SshNodes]):
     def _event(self, machine: Machine, event: Mapping[str, Any]) -> None:
         if self._started is not None:
             self._started.event(machine, event)
-
-    async def _is_up(self, node: str) -> bool:
-        return await self._admin.status(node, STATUS_WITHIN_NS) is not None
 
     # Faults
 

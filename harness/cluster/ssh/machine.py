@@ -100,8 +100,7 @@ class Machine:
 
     async def fetch(self, target: Path) -> None:
         """Bring home what the nodes wrote: `nodes/<n>/…` under `target`. Raises ClusterError."""
-        if not self.is_installed or self._session is None:
-            return
+        assert self._session is not None
         archive = await asyncio.to_thread(self._session.run, "fetch", self.folder)
         await asyncio.to_thread(_unpack, archive, target, self.host)
 

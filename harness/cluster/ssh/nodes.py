@@ -5,7 +5,6 @@ Has the methods of `harness.faults.hands.Processes`, so kill and pause are the s
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -14,12 +13,10 @@ from harness.cluster.node_book import Asked, ProcessBook
 from harness.cluster.protocol import Ended, end_of
 from harness.cluster.relay.remote import Commands
 from harness.cluster.ssh.machine import Machine
-from harness.errors import ClusterError, NodeEnded
+from harness.errors import ClusterError
 
-READY_WITHIN_S: Final = 20.0
 STOP_WITHIN_S: Final = 2.0
 TERMINATES_WITHIN_S: Final = 10.0
-_ASK_AGAIN_S: Final = 0.02
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,20 +32,18 @@ class StartOptions:
 
 
 class SshNodes(ProcessBook[StartOptions]):
-    """`answers`: whether a node answers a request for its status; `why_silent`: why it did not."""
+    """`until_up` waits until a node answers; a function says how it ended, if it has ended."""
 
     def __init__(
         self,
         options: Mapping[str, StartOptions],
         relays: Commands,
         now_ns: Callable[[], int],
-        answers: Callable[[str], Awaitable[bool]],
-        why_silent: Callable[[str], str],
+        until_up: Callable[[str, Callable[[], Ended | None]], Awaitable[None]],
     ) -> None:
         super().__init__(options, now_ns)
         self._relays = relays
-        self._answers = answers
-        self._why_silent = why_silent
+        self._until_up = until_up
         self._pids: dict[str, int] = {}
         self._alive: set[str] = set()
         self._ready: set[str] = set()
@@ -72,24 +67,13 @@ class SshNodes(ProcessBook[StartOptions]):
             self._over(event)
         if options.early:
             await self._listens(node)
-        await self._until_ready(node)
+        await self._until_up(node, lambda: None if node in self._alive else self._how_it_ended.get(node))
+        self._ready.add(node)
         await self._listens(node)
 
     async def _listens(self, node: str) -> None:
         options = self._options[node]
         await self._relays.set_port(node, options.port, options.machine.host.reached_at)
-
-    async def _until_ready(self, node: str) -> None:
-        try:
-            async with asyncio.timeout(READY_WITHIN_S):
-                while not await self._answers(node):
-                    if node not in self._alive:
-                        raise NodeEnded(self._how_it_ended[node].failed_start)
-                    await asyncio.sleep(_ASK_AGAIN_S)
-        except TimeoutError:
-            why = self._why_silent(node)
-            raise ClusterError(f"{node} was not ready within {READY_WITHIN_S:.0f} s{why}") from None
-        self._ready.add(node)
 
     def event(self, machine: Machine, event: Mapping[str, Any]) -> None:
         """A supervisor saw a process end. Its report may come before its answer with the number of that process."""

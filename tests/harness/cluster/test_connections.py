@@ -28,7 +28,7 @@ def test_a_node_that_refuses_to_report_its_state_is_quoted(monkeypatch: pytest.M
         return replies.pop(0)
 
     async def story() -> list[str]:
-        admin = Admin(cast(ClientWire, Wire()), lambda node: 1)
+        admin = Admin(cast(ClientWire, Wire()), lambda node: 1, lambda node: "h")
         reasons = []
         while replies:
             assert await admin.status("n1", 1) is None

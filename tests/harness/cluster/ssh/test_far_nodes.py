@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import tarfile
+from collections.abc import Callable
 from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,6 +17,7 @@ from typing import Any, cast
 
 import pytest
 
+from harness.cluster.protocol import Ended
 from harness.cluster.relay.remote import Commands, Relay
 from harness.cluster.ssh import inventory
 from harness.cluster.ssh.cluster import SshCluster, SshSettings
@@ -38,12 +40,11 @@ class NoRelays:
 
 
 async def one_node() -> SshNodes:
-    async def answers(node: str) -> bool:
-        return True
+    async def is_up(node: str, ended: Callable[[], Ended | None]) -> None: ...
 
     machine = cast(Machine, Host())
     options = StartOptions(node="n1", machine=machine, command=(), environment={}, port=1, early=False)
-    nodes = SshNodes({"n1": options}, cast(Commands, NoRelays()), lambda: 0, answers, str)
+    nodes = SshNodes({"n1": options}, cast(Commands, NoRelays()), lambda: 0, is_up)
     await nodes.start()
     return nodes
 
