@@ -25,7 +25,7 @@ from harness.cluster.ssh.bundle import bundle
 from harness.cluster.ssh.inventory import Host
 from harness.cluster.ssh.leftovers import answer_to, clean, owner
 from harness.cluster.ssh.remote.bootstrap import FORMAT, PREFIX
-from harness.cluster.ssh.session import Session
+from harness.cluster.ssh.session import CONNECT_WITHIN_S, Session
 from harness.errors import ClusterError
 
 if TYPE_CHECKING:
@@ -66,6 +66,8 @@ class Machine:
         self._writer = ThreadPoolExecutor(1, f"to {host.place}")
         self._tasks: dict[asyncio.Task[None], None] = {}
         self._is_over = False
+        self._is_connecting = False
+        """One task connects anew, and each of its tries may be lost in its turn."""
         self._why_lost = ""
         """Why it could not be reached again in time; "" as long as there is hope."""
 
@@ -175,7 +177,11 @@ class Machine:
         ).start()
         for line, _ in list(self._waiting.values()):
             self._send(line)
-        await self.ask("hello", seen=self._last_event)
+        try:
+            async with asyncio.timeout(CONNECT_WITHIN_S):
+                await self.ask("hello", seen=self._last_event)
+        except TimeoutError:
+            raise ClusterError(f"{self.host.place} does not answer on a new connection") from None
 
     def _read(self, channel: paramiko.Channel, loop: asyncio.AbstractEventLoop) -> None:
         """In a thread: every line goes to the loop, and so does the end."""
@@ -212,7 +218,9 @@ class Machine:
     def _lost(self, channel: paramiko.Channel) -> None:
         if channel is self._channel and not self._is_over:
             self._channel = None
-            self._start(self._again())
+            if not self._is_connecting:
+                self._is_connecting = True
+                self._start(self._again())
 
     async def _again(self) -> None:
         """Connect anew; when the lease is over there is no supervisor to connect to."""
@@ -224,10 +232,12 @@ class Machine:
                     await asyncio.to_thread(self._session.close)
                 self._session = await asyncio.to_thread(Session.open, self.host)
                 await self._attach()
-                return
+                if self._channel is not None:  # else it is lost already
+                    self._is_connecting = False
+                    return
             except ClusterError as error:
                 last = error.message
-                await asyncio.sleep(_AGAIN_EVERY_S)
+            await asyncio.sleep(_AGAIN_EVERY_S)
         self._why_lost = last
         self._fail(last)
 

@@ -96,10 +96,11 @@ class Children:
                 preexec_fn=_die_with_parent,
             )
         child = self._children[node] = Child(node, process, output, output_from, mark)
-        self._write_down(child.pid)
         task = asyncio.get_running_loop().create_task(self._watch(child, starved))
         self._watchers[task] = None
         task.add_done_callback(self._watchers.pop)
+        # It runs now: where it cannot be written down, on a full disk, it is watched and can be killed all the same.
+        self._write_down(child.pid)
         return child.pid
 
     async def kill(self, node: str) -> None:

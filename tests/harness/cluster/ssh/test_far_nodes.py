@@ -24,8 +24,11 @@ from harness.cluster.ssh.cluster import SshCluster, SshSettings
 from harness.cluster.ssh.machine import Machine, _unpack
 from harness.cluster.ssh.nodes import SshNodes, StartOptions
 from harness.cluster.ssh.remote import bootstrap
+from harness.cluster.ssh.remote.children import Children
+from harness.cluster.ssh.session import Session
 from harness.cluster.talk import Talk
 from harness.errors import ClusterError
+from tests.harness.processes import PATIENCE_S
 
 
 class Host:
@@ -118,6 +121,41 @@ def test_a_host_that_was_lost_is_not_waited_for_again(monkeypatch: pytest.Monkey
             await machine.ask("clock")
 
     asyncio.run(story())
+
+
+class NoSupervisor:
+    """A session, and its channel, with a host that lives on while its supervisor is dead."""
+
+    def __init__(self) -> None:
+        self.lines = [b'{"error": "[Errno 111] Connection refused"}\n', b""]
+
+    def begin(self, word: str, argument: str) -> NoSupervisor:
+        return NoSupervisor()
+
+    def recv(self, size: int) -> bytes:
+        return self.lines.pop(0)
+
+    def sendall(self, line: bytes) -> None: ...
+
+    def close(self) -> None: ...
+
+
+def test_a_host_is_tried_again_by_one_task_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If it failed, a supervisor that was killed would bring its host more logins with each second."""
+    opened: list[inventory.Host] = []
+    monkeypatch.setattr("harness.cluster.ssh.machine._AGAIN_EVERY_S", 0.01)
+    monkeypatch.setattr(Session, "open", lambda host: opened.append(host) or NoSupervisor())
+
+    async def story() -> int:
+        machine = Machine(inventory.Host(host="h", lease_s=0.2), "r", lambda machine, event: None)
+        machine.facts = {"base": "/"}
+        channel = machine._channel = cast(Any, NoSupervisor())
+        machine._lost(channel)
+        while machine._tasks and len(opened) < 100:
+            await asyncio.wait(machine._tasks, return_when=asyncio.FIRST_COMPLETED)
+        return len(opened)
+
+    assert 0 < asyncio.run(story()) <= 21
 
 
 def far_cluster(folder: Path) -> SshCluster:
@@ -257,3 +295,26 @@ def test_a_supervisor_that_does_not_come_up_says_why(tmp_path: Path) -> None:
         done = subprocess.run([*words, request], input=whole.getvalue(), capture_output=True, check=True)
     assert json.loads(done.stdout) == {"error": "the supervisor does not come up: no socket can be made"}
     assert not folder.exists()
+
+
+def test_a_node_that_cannot_be_written_down_can_be_killed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If it failed, a host with a full disk would keep the harness waiting for the end of a node."""
+
+    def full(pid: int) -> None:
+        raise OSError("no space left")
+
+    async def story() -> list[int]:
+        codes: list[int] = []
+        children = Children(
+            tmp_path, lambda node, pid, code, *_: codes.append(code), lambda node, words: None
+        )
+        monkeypatch.setattr(children, "_write_down", full)
+        with pytest.raises(OSError, match="no space left"):
+            await children.start("n1", ["sleep", "60"], {}, tmp_path / "output.txt")
+        async with asyncio.timeout(PATIENCE_S):
+            await children.kill("n1")
+        return codes
+
+    assert asyncio.run(story()) == [-signal.SIGKILL]
