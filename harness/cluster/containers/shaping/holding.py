@@ -104,7 +104,9 @@ class Holding(Generic[Token]):
         freed = sorted(number for number, held in self._held.items() if held.link in free)
         tokens = [self._held.pop(number).token for number in freed]
         for name in free:
-            self._links[name].waiting.clear()
+            link = self._links[name]
+            link.waiting.clear()
+            link.free_ns = link.last_due_ns = 0  # the packets of the next fault wait behind none of these
         return tokens
 
     def forget(self, fault: int) -> None:

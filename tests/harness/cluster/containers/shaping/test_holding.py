@@ -38,6 +38,20 @@ def test_a_slow_link_delays_each_packet_and_keeps_the_order() -> None:
     assert 5 * MILLISECOND <= (watch["shortest_held_ns"] or 0) <= (watch["longest_held_ns"] or 0)
 
 
+@pytest.mark.parametrize("first", [Shaping(delay_ns=1000 * MILLISECOND), Shaping(bytes_per_s=1000)])
+def test_a_fault_that_is_over_delays_no_packet_of_the_next(first: Shaping) -> None:
+    """Broken if a link is slower than its fault says, by what an earlier one had held."""
+    holding: Holding[int] = Holding()
+    holding.shape(1, [AB], first, 7, 0)
+    for number in range(3):
+        holding.take(AB, number, 100, 0)
+    holding.unshape(1)  # the evidence of the first is still waited for
+    holding.shape(2, [AB], Shaping(delay_ns=MILLISECOND, bytes_per_s=100_000), 7, 0)
+    holding.take(AB, 3, 100, 0)
+    assert drain(holding) == [(2 * MILLISECOND, 3)]
+    assert holding.watches(2)[AB]["packets_queued"] == 0
+
+
 def test_late_packets_are_overtaken_and_counted() -> None:
     """Broken if nothing is ever out of order, or what was out of order is not known."""
     holding: Holding[int] = Holding()
