@@ -17,6 +17,9 @@ from typing import Final, Generic, Literal, Protocol, TypeVar
 from harness.cluster.protocol import Ended, Orphans
 from harness.errors import NodeEnded
 
+STOP_WITHIN_S: Final = 2.0
+TERMINATES_WITHIN_S: Final = 10.0
+"""How long nodes may take to end at SIGTERM: at the end of a run, and when a fault or an operator asks one to."""
 REFUSED: Final = ("exit 1", "exit 64")
 """How a node ends that refuses to start, or does not understand its options, and has said why."""
 CRASHED: Final = (

@@ -8,17 +8,13 @@ from __future__ import annotations
 import asyncio
 import signal
 from collections.abc import Callable, Mapping
-from typing import Final
 
 from harness.cluster import faketime_files
 from harness.cluster.local.processes import NodeProcess, StartOptions
-from harness.cluster.node_book import Asked, ProcessBook
+from harness.cluster.node_book import STOP_WITHIN_S, TERMINATES_WITHIN_S, Asked, ProcessBook
 from harness.cluster.protocol import Ended
 from harness.cluster.relay.remote import Relay
 from harness.errors import ClusterError
-
-_STOP_WITHIN_S: Final = 2.0
-_TERMINATES_WITHIN_S: Final = 10.0
 
 
 class LocalNodes(ProcessBook[StartOptions]):
@@ -56,7 +52,7 @@ class LocalNodes(ProcessBook[StartOptions]):
         self._kills[node] += 1
         process = self._processes[node]
         self._asked_to_end.setdefault(process, "terminate")
-        stopped = await process.stop(_TERMINATES_WITHIN_S)
+        stopped = await process.stop(TERMINATES_WITHIN_S)
         await asyncio.shield(self._watchers[node])
         return stopped.by_itself
 
@@ -111,7 +107,7 @@ class LocalNodes(ProcessBook[StartOptions]):
         await asyncio.gather(*self._watchers.values(), return_exceptions=True)
 
     async def _stop(self, process: NodeProcess) -> None:
-        self.note_orphans({process.node: (await process.stop(_STOP_WITHIN_S)).outlived})
+        self.note_orphans({process.node: (await process.stop(STOP_WITHIN_S)).outlived})
 
     async def _watch(self, process: NodeProcess) -> None:
         """Note the end of the process. Its port may belong to another process now, its number soon too."""

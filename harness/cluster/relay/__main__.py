@@ -5,14 +5,11 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from typing import Final
 
 from harness.cluster.open_files import allow_many
 from harness.cluster.relay.control import Control, answer_stdin
 from harness.cluster.relay.guard import Guard
-from harness.cluster.relay.switchboard import Switchboard
-
-_OBSERVE_EVERY_S: Final = 0.02
+from harness.cluster.relay.switchboard import OBSERVE_EVERY_S, Switchboard
 
 
 async def _serve() -> None:
@@ -24,9 +21,8 @@ async def _serve() -> None:
 
 
 async def _observe(switchboard: Switchboard) -> None:
-    """How long something was withheld is known to within one turn of this."""
     while True:
-        await asyncio.sleep(_OBSERVE_EVERY_S)
+        await asyncio.sleep(OBSERVE_EVERY_S)
         switchboard.observe()
 
 

@@ -18,6 +18,8 @@ from harness.cluster.relay.connection import Close, Connection, Pipe, Side
 from harness.cluster.relay.link import Link, LinkName, Slowness
 
 _GONE: Final = getattr(select, "POLLRDHUP", 0) | select.POLLHUP | select.POLLERR
+OBSERVE_EVERY_S: Final = 0.02
+"""How often cuts are to be observed: how long bytes were withheld is known to within one turn of this."""
 _BACKLOG: Final = 1024
 _UNREACHABLE: Final = 0
 

@@ -16,6 +16,7 @@ from typing import Any
 from harness.cluster.clock_files import clock_files
 from harness.cluster.empty_disk import CONFIG
 from harness.cluster.network_faults import RelayLinks
+from harness.cluster.node_book import STOP_WITHIN_S
 from harness.cluster.ownership import RunId
 from harness.cluster.place import FROM, LOOPBACK, Place, Which
 from harness.cluster.probe import Probes
@@ -26,7 +27,7 @@ from harness.cluster.ssh.bundle import PROGRAM, place_of
 from harness.cluster.ssh.inventory import Host
 from harness.cluster.ssh.limits import SshLimits
 from harness.cluster.ssh.machine import Machine
-from harness.cluster.ssh.nodes import STOP_WITHIN_S, SshNodes, StartOptions
+from harness.cluster.ssh.nodes import SshNodes, StartOptions
 from harness.cluster.ssh.relays import Relays, SshProbes
 from harness.cluster.storage import FileStorage, Word
 from harness.cluster.talk import admin_of, clients_of, probe_of

@@ -7,16 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
-from harness.cluster.node_book import Asked, ProcessBook
+from harness.cluster.node_book import TERMINATES_WITHIN_S, Asked, ProcessBook
 from harness.cluster.protocol import Ended, end_of
 from harness.cluster.relay.remote import Commands
 from harness.cluster.ssh.machine import Machine
 from harness.errors import ClusterError
-
-STOP_WITHIN_S: Final = 2.0
-TERMINATES_WITHIN_S: Final = 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -58,7 +58,7 @@ def test_who_crashes_when_told_to_end_has_crashed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at_sigterm: str, ends: list[str]
 ) -> None:
     """If it failed, a node that breaks at every orderly stop would be called sound; or a restart would be a crash."""
-    monkeypatch.setattr(nodes, "_TERMINATES_WITHIN_S", 300.0)  # however busy the machine is
+    monkeypatch.setattr(nodes, "TERMINATES_WITHIN_S", 300.0)  # however busy the machine is
     command = (sys.executable, "-c", NODE.format(at_sigterm=at_sigterm))
     options = StartOptions(node="n1", command=command, output=tmp_path / "output.txt")
 

@@ -130,7 +130,7 @@ def test_who_does_not_end_with_its_node_is_told_at_the_end_of_the_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Broken if what a run leaves behind is only seen by those who look for it."""
-    monkeypatch.setattr("harness.cluster.local.nodes._STOP_WITHIN_S", 0.5)
+    monkeypatch.setattr("harness.cluster.local.nodes.STOP_WITHIN_S", 0.5)
     stays = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)"
     clusters: list[LocalCluster] = []
 

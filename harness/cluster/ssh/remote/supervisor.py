@@ -53,13 +53,12 @@ from harness.cluster.ports import free_ports
 from harness.cluster.probe import Probes
 from harness.cluster.relay.control import Command, Control, Lines, Result, answered
 from harness.cluster.relay.guard import Guard
-from harness.cluster.relay.switchboard import Switchboard
+from harness.cluster.relay.switchboard import OBSERVE_EVERY_S, Switchboard
 from harness.cluster.ssh.remote.bootstrap import MARK, SOCKET
 from harness.cluster.ssh.remote.children import Children
 from harness.cluster.storage import WORDS, Word, perform
 from harness.errors import ClusterError
 
-_OBSERVE_EVERY_S: Final = 0.02
 _ANSWERS_KEPT: Final = 1000
 
 
@@ -95,9 +94,9 @@ class Supervisor:
         self._enclosure.remove()
 
     async def _observe(self) -> None:
-        """Check for cuts and for the lease: how long bytes were withheld is known to within one turn of this."""
+        """Observe cuts, and whether the lease is over."""
         while True:
-            await asyncio.sleep(_OBSERVE_EVERY_S)
+            await asyncio.sleep(OBSERVE_EVERY_S)
             self._switchboard.observe()
             if time.monotonic() - self._last_line_s > self._lease_s:
                 self._over.set()
