@@ -112,10 +112,7 @@ class Connections:
     """
 
     def __init__(
-        self,
-        wire: ClientWire,
-        port_of: Callable[[str], int],
-        host_of: Callable[[str], str],
+        self, wire: ClientWire, port_of: Callable[[str], int], host_of: Callable[[str], str]
     ) -> None:
         self._wire = wire
         self._port_of = port_of
@@ -177,10 +174,7 @@ class Admin:
     """A node's report of itself: a request on a connection of its own, past the relay."""
 
     def __init__(
-        self,
-        wire: ClientWire,
-        port_of: Callable[[str], int],
-        host_of: Callable[[str], str],
+        self, wire: ClientWire, port_of: Callable[[str], int], host_of: Callable[[str], str]
     ) -> None:
         self._wire = wire
         self._connections = Connections(wire, port_of, host_of)

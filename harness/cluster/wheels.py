@@ -56,12 +56,8 @@ def _download(versions: Sequence[str], python: str, machine: str, folder: Path) 
         [word for name in _PLATFORMS for word in ("--platform", f"{name}_{machine}")] if machine else []
     )
     options = (
-        "--no-deps",
-        "--only-binary",
-        ":all:",
-        "--disable-pip-version-check",
-        "--python-version",
-        python,
+        *("--no-deps", "--only-binary", ":all:", "--disable-pip-version-check"),
+        *("--python-version", python),
     )
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent) as fresh:

@@ -24,17 +24,8 @@ PACKAGES = (
     *("libpython3.11-stdlib", "tarantool", "libfaketime", "iproute2", "nftables", "procps", "openssh-server"),
 )
 LEFT_OUT = (
-    "binutils",
-    "dpkg",
-    "perl",
-    "systemd",
-    "gcc",
-    "debconf",
-    "sysvinit",
-    "usrmerge",
-    "lsb",
-    "adduser",
-    "ucf",
+    *("binutils", "dpkg", "perl", "systemd", "gcc", "debconf"),
+    *("sysvinit", "usrmerge", "lsb", "adduser", "ucf"),
 )
 """Beginnings of package names that only installing would need."""
 _LEFT_ASIDE = ("recommends", "suggests", "conflicts", "breaks", "replaces", "enhances")

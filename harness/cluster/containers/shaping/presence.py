@@ -9,23 +9,12 @@ from typing import Final
 from harness.cluster.place import ROOT
 
 _OPEN: Final = "from harness.cluster.containers.shaping.namespace import Queue; Queue(None)"
-_RULE: Final = (
-    "iptables",
-    "-t",
-    "mangle",
-    "-A",
-    "INPUT",
-    "-j",
-    "NFQUEUE",
-    "--queue-num",
-    "1",
-    "--queue-bypass",
-)
+_RULE: Final = "iptables -t mangle -A INPUT -j NFQUEUE --queue-num 1 --queue-bypass"
 
 
 def why_not() -> str:
     """Why packets cannot be handed to a program; "" if they can."""
-    return _refused(sys.executable, "-c", _OPEN) or _refused(*_RULE)
+    return _refused(sys.executable, "-c", _OPEN) or _refused(*_RULE.split())
 
 
 def has_discipline(*words: str) -> bool:
