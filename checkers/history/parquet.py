@@ -66,7 +66,12 @@ def write(path: Path, history: History) -> None:
 
     columns = schema().with_metadata({_METADATA: header_line(history.header), _SEALED: b"1"})
     options: Any = {"compression": "zstd", "write_page_checksum": True}
-    with without_collections(), pyarrow.parquet.ParquetWriter(path, columns, **options) as file:
+    # Opened here: pyarrow takes no path that is not UTF-8.
+    with (
+        path.open("wb") as opened,
+        without_collections(),
+        pyarrow.parquet.ParquetWriter(opened, columns, **options) as file,
+    ):
         for table in _row_groups(_tables(history.events, columns)):
             file.write_table(table, row_group_size=_ROW_GROUP)
     pyarrow.default_memory_pool().release_unused()

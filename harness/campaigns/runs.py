@@ -7,6 +7,7 @@ is retried: the first result of a run counts.
 from __future__ import annotations
 
 import ctypes
+import json
 import os
 import signal
 import subprocess
@@ -22,7 +23,6 @@ from typing import Any, BinaryIO
 
 import msgspec
 
-from checkers.history.errors import NOT_JSON
 from harness.campaigns.journal import Ended, Task, ToJudge, now
 from harness.campaigns.judging import consistent, fields_of_line, fields_of_verdict
 from harness.plan.plan import Plan, to_json
@@ -146,7 +146,7 @@ def _read(file: BinaryIO) -> bytes:
 
 def _decoded(data: bytes) -> dict[str, Any] | None:
     try:
-        document = msgspec.json.decode(data)
-    except NOT_JSON:
+        document = json.loads(data)  # not msgspec, which refuses the name of a folder that is not UTF-8
+    except (ValueError, RecursionError):
         return None
     return document if isinstance(document, dict) and "folder" in document else None

@@ -12,6 +12,7 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from io import TextIOWrapper
 from typing import TextIO
 
 import click
@@ -60,15 +61,28 @@ def qsync() -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command line (the process's own by default) and return its exit code."""
+    _take_any_text()
     with by_signal():  # cleaning up runs, and temporary folders are removed
         return _main(arguments)
+
+
+def _take_any_text() -> None:
+    """Standard output and error take every text: what the terminal's encoding lacks stands as an escape, and a stream
+    that was closed (`>&-`) is one to nowhere."""
+    for number, name in ((1, "stdout"), (2, "stderr")):
+        if getattr(sys, name) is None:
+            # At its own number, which the next file would take: the words of a program would then stand in a record.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), number)
+            os.set_inheritable(number, True)
+            setattr(sys, name, os.fdopen(number, "w"))
+        if isinstance(stream := getattr(sys, name), TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def _main(arguments: Sequence[str] | None) -> int:
     try:
         code = qsync.main(arguments, prog_name="qsync", standalone_mode=False)
-        if sys.stdout is not None:
-            sys.stdout.flush()
+        sys.stdout.flush()
         return int(code or ExitCode.VALID)
     except click.exceptions.NoArgsIsHelpError as error:
         _say(error.format_message())
@@ -111,11 +125,10 @@ _OF_PATHS = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ELOOP, errno.ENAMETOO
 """Errors that a path has, and no code."""
 
 
-def _is_hung_up(stream: TextIO | None) -> bool:
+def _is_hung_up(stream: TextIO) -> bool:
     """Whether the stream's terminal was closed: it then refuses even to write nothing."""
     try:
-        if stream is not None:
-            os.write(stream.fileno(), b"")
+        os.write(stream.fileno(), b"")
     except OSError:
         return True
     return False
@@ -140,17 +153,15 @@ def _one_line(error: click.ClickException) -> str:
     return f"{message} (see: {context.command_path} --help)" if context else message
 
 
-def _forget_if_lost(stream: TextIO | None) -> None:
+def _forget_if_lost(stream: TextIO) -> None:
     try:
-        if stream is not None:
-            stream.flush()
+        stream.flush()
     except OSError:
         _forget(stream)
 
 
-def _forget(*streams: TextIO | None) -> None:
+def _forget(*streams: TextIO) -> None:
     """Redirect streams to nowhere that cannot be written any more, or the flush at exit fails as well."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     for stream in streams:
-        if stream is not None:
-            os.dup2(nowhere, stream.fileno())
+        os.dup2(nowhere, stream.fileno())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from collections.abc import Callable, Mapping
@@ -15,7 +16,11 @@ def print_json(document: object, enc_hook: Callable[[Any], Any] | None = None) -
     """Print one document on one line. `enc_hook` converts values that JSON lacks."""
     import msgspec
 
-    click.echo(msgspec.json.encode(document, enc_hook=enc_hook).decode())
+    try:
+        line = msgspec.json.encode(document, enc_hook=enc_hook).decode()
+    except UnicodeEncodeError:  # the name of a file that is no UTF-8, which only an escape can name
+        line = json.dumps(msgspec.to_builtins(document, enc_hook=enc_hook, str_keys=True))
+    click.echo(line)
 
 
 def has_colour() -> bool:

@@ -24,16 +24,18 @@ def write(target: Path, source: Path, history: History, verdict: Mapping[str, An
         folder = made / "check" / source.name
         folder.mkdir(parents=True)
         (folder / "plan.json").write_bytes(b"{}")
-        (folder / "verdict.json").write_bytes(msgspec.json.encode(verdict))
         jsonl.write(folder / "history.jsonl", history.header, _readable(history))
-        page = pages.write(folder).read_bytes()
-    write_file(target, page, "the page")
+        _write(target, folder, verdict)
 
 
 def write_of_run(target: Path, run: RunFolder, verdict: Mapping[str, Any]) -> None:
     """The page of a stored run by this verdict, which need not be the stored one. Its folder stays as it is."""
-    shown = msgspec.json.decode(msgspec.json.encode(verdict))
-    write_file(target, pages.html(run.path, shown).encode("utf-8", "replace"), "the page")
+    _write(target, run.path, verdict)
+
+
+def _write(target: Path, folder: Path, verdict: Mapping[str, Any]) -> None:
+    shown = msgspec.to_builtins(verdict, str_keys=True)
+    write_file(target, pages.html(folder, shown).encode("utf-8", "replace"), "the page")
 
 
 def write_file(target: Path, data: bytes, what: str) -> None:

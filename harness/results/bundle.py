@@ -107,7 +107,8 @@ def write(out: Path, content: Content, sign: Sign | None = None) -> Manifest:
             seal.sealed(file, sign)
         unfinished.replace(out)
     except OSError as error:
-        raise StoreError(f"cannot write {out}: {error.strerror or error} ({error.filename})") from error
+        where = f" ({error.filename})" if error.filename else ""
+        raise StoreError(f"cannot write {out}: {error.strerror or error}{where}") from error
     finally:
         with suppress(OSError):
             unfinished.unlink(missing_ok=True)

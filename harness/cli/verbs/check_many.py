@@ -83,6 +83,7 @@ def check_many(histories: Sequence[Path], options: Options, jobs: int | None) ->
             raise click.UsageError(
                 f"--{name.replace('_', '-')} is for one history, and these are {len(histories)}"
             )
+    from harness.pages.terminal.colour import printable
     from harness.pages.terminal.file_screen import jepsen_words
 
     rows = []
@@ -92,7 +93,7 @@ def check_many(histories: Sequence[Path], options: Options, jobs: int | None) ->
             print_json(row)
         else:
             jepsen = f" (Jepsen said {jepsen_words(row)})" if "jepsen" in row else ""
-            click.echo(f"{row['outcome']:<12} {row['path']}: {row['sentence']}{jepsen}")
+            click.echo(printable(f"{row['outcome']:<12} {row['path']}: {row['sentence']}{jepsen}"))
     if not options.as_json:
         for line in _table(rows):
             click.echo(line)

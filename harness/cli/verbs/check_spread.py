@@ -79,6 +79,8 @@ def _runs(path: Path) -> list[Folder]:
 
 
 def _print_many(judged: Iterable[tuple[Path, Mapping[str, Any]]], as_json: bool) -> int:
+    from harness.pages.terminal.colour import printable
+
     codes = []
     for run, verdict in judged:
         codes.append(ExitCode(verdict["exit_code"]))
@@ -86,7 +88,7 @@ def _print_many(judged: Iterable[tuple[Path, Mapping[str, Any]]], as_json: bool)
             fields = {name: verdict[name] for name in ("outcome", "exit_code", "sentence")}
             print_json({"folder": str(run), **fields})
         else:
-            click.echo(f"{verdict['outcome']:<12} {run}: {verdict['sentence']}")
+            click.echo(printable(f"{verdict['outcome']:<12} {run}: {verdict['sentence']}"))
     return gravest(codes)
 
 

@@ -138,6 +138,35 @@ def test_a_full_disk_under_the_output_is_no_anomaly(
     assert done.returncode == code
 
 
+READ_OF_NOTHING_WRITTEN = """{:process 1 :type :invoke :f :read}
+{:process 1 :type :ok :f :read :value "→"}
+"""
+
+
+@pytest.mark.parametrize("closed", [(), (1,), (2,), (0, 1, 2)])
+@pytest.mark.parametrize("encoding", ["latin-1", "utf-8:strict"])
+def test_no_output_hides_a_verdict(tmp_path: Path, closed: tuple[int, ...], encoding: str) -> None:
+    """If it failed, an anomaly would end with the code of a harness that broke, because a terminal lacks the sign for
+    a value, the file's name is not UTF-8, or a service has no output."""
+    path = tmp_path / os.fsdecode(b"history \xff.edn")
+    path.write_text(READ_OF_NOTHING_WRITTEN)
+
+    def close() -> None:
+        for number in closed:
+            os.close(number)
+
+    done = subprocess.run(
+        [sys.executable, "-P", "-m", "harness.cli", "check", path],
+        env={**os.environ, "PYTHONIOENCODING": encoding, "PYTHONPATH": str(Path(__file__).parents[3])},
+        capture_output=True,
+        preexec_fn=close,  # no threads
+        check=False,
+    )
+    assert done.returncode == ExitCode.ANOMALY, done.stderr
+    shown = "→".encode() if encoding.startswith("utf") else rb"\u2192"
+    assert shown in done.stdout or 1 in closed
+
+
 def test_a_terminal_that_was_closed_is_a_closed_output(tmp_path: Path) -> None:
     """If it failed, a run that ends because its terminal was closed would count as a harness that broke."""
     terminal, ours = os.openpty()

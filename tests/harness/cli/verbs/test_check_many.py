@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -45,6 +46,22 @@ def test_a_folder_of_histories_is_a_line_each_and_a_table(folder: Path, qsync: Q
         ["refused", "2", "0"],
         ["valid", "1", "2"],
     ]
+
+
+@pytest.mark.parametrize("name", [b"\xff.edn", b"\x1b[31m\nvalid.edn"])
+def test_any_name_of_a_file_is_one_line(tmp_path: Path, name: bytes, qsync: Qsync) -> None:
+    """If it failed, the name of a file could forge a line, colour the terminal, or break the harness."""
+    path = tmp_path / "histories" / os.fsdecode(name)
+    path.parent.mkdir()
+    path.write_text(ANOMALY)
+    (path.parent / "b.edn").write_text(VALID)
+    done = qsync("check", path.parent)
+    assert (done.code, done.err, len(done.out.splitlines())) == (1, "", 6)
+    assert "\x1b" not in done.out
+    rows = [json.loads(line) for line in qsync("check", path.parent, "--json").out.splitlines()]
+    assert str(path) in [row["path"] for row in rows]
+    assert qsync("check", path, "--html", tmp_path / "page.html").code == 1
+    assert "ANOMALY" in (tmp_path / "page.html").read_text()
 
 
 def test_a_defect_of_ours_is_the_line_of_one_history(

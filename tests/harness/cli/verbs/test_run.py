@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import msgspec
 import pytest
 
 from checkers.replicas import quorum
+from harness.campaigns.runs import fields_of_run
 from harness.errors import ClusterError
 from harness.plan.plan import Drawn, to_json
 from harness.results import RunFolder
@@ -387,3 +389,12 @@ def test_record_only_leaves_the_verdict_to_check(qsync: Qsync, results: Path) ->
     assert not (folder / "verdict.json").exists()
     assert qsync("check", str(folder)).code == qsync(*QUICK).code
     assert (folder / "verdict.json").exists()
+
+
+def test_results_may_have_any_name(qsync: Qsync, tmp_path: Path) -> None:
+    """If it failed, a run below a folder from an old system, whose name is not UTF-8, would have no verdict."""
+    results = tmp_path / os.fsdecode(b"r\xe9sultats")
+    done = qsync(*QUICK, "--results", results, "--json")
+    assert (done.code, done.err) == (0, "")
+    fields = fields_of_run(done.out.encode(), b"", 0, results)
+    assert (fields["outcome"], fields["run"]) == ("valid", str(only_run(results).relative_to(results)))
