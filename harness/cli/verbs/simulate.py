@@ -17,6 +17,8 @@ from harness.cli.options import plan_of, plan_options, refuse_idle, results_opti
 from harness.cli.param_types import JOBS, Whole
 from harness.cli.printing import print_json
 from harness.cli.system_options import SETTINGS, PlanCommand, fields_of_settings
+from harness.pages.terminal.colour import can_redraw, on_one_line
+from harness.pages.terminal.working import ERASE
 
 
 @click.command(cls=PlanCommand)
@@ -124,7 +126,7 @@ class ProgressBar:
     def __init__(self, seeds: int, stream: Any) -> None:
         self._seeds = seeds
         self._stream = stream
-        self._is_seen = stream.isatty()
+        self._is_seen = can_redraw(stream, os.environ)
         self._began_s = time.monotonic()
         self._line_s = self._began_s
         self._done = 0
@@ -140,19 +142,21 @@ class ProgressBar:
         now_s = time.monotonic()
         per_s = self._done / max(now_s - self._began_s, 1e-3)
         left_s = (self._seeds - self._done) / per_s
-        anomalies = f"  {self._anomalies} anomalies" if self._anomalies else ""
+        anomalies = ""
+        if self._anomalies:
+            anomalies = f"  {self._anomalies} {'anomaly' if self._anomalies == 1 else 'anomalies'}"
         progress = f"{self._done}/{self._seeds} seeds  {per_s:.1f}/s  {left_s:.0f} s left{anomalies}"
         if self._is_seen:
             full = self.WIDTH * self._done // self._seeds
             bar = "#" * full + "." * (self.WIDTH - full)
-            click.echo(f"\r[{bar}] {progress} ", file=self._stream, nl=False)
+            click.echo(ERASE + on_one_line(f"[{bar}] {progress}", self._stream), file=self._stream, nl=False)
         elif now_s - self._line_s >= self.BETWEEN_LINES_S:
             self._line_s = now_s
             click.echo(f"qsync: {progress}", file=self._stream)
 
     def clear(self) -> None:
         if self._is_seen:
-            click.echo("\r\x1b[K", file=self._stream, nl=False)
+            click.echo(ERASE, file=self._stream, nl=False)
 
 
 def _summary(tried: list[Any], system: Any) -> None:

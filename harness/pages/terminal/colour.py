@@ -1,11 +1,28 @@
-"""Whether to use colour, and the few colours there are."""
+"""Abilities of a terminal: to redraw a line, and to show the few colours there are."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from typing import TextIO
 
+WIDTH = 78
+
 CODES = {"red": "31", "green": "32", "yellow": "33", "magenta": "35", "bold": "1", "dim": "2"}
+
+
+def can_redraw(stream: TextIO, environ: Mapping[str, str]) -> bool:
+    """True for a terminal on which the next line can stand in the place of the last one."""
+    return stream.isatty() and environ.get("TERM") not in ("dumb", "unknown")
+
+
+def on_one_line(text: str, stream: TextIO) -> str:
+    """The text as far as it fits: of a line that wraps a part would stay when it is drawn again."""
+    try:
+        columns = os.get_terminal_size(stream.fileno()).columns
+    except (OSError, ValueError):
+        columns = 0
+    return text[: min(columns - 1, WIDTH) if columns else WIDTH]
 
 
 def wants_colour(stream: TextIO, environ: Mapping[str, str]) -> bool:

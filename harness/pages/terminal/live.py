@@ -16,7 +16,7 @@ from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, TextIO
 
-from harness.pages.terminal.colour import printable
+from harness.pages.terminal.colour import can_redraw, printable
 from harness.pages.terminal.plain import PlainView
 from harness.pages.terminal.snapshot import Snapshot
 
@@ -43,9 +43,7 @@ class View(Protocol):
 
 def view(stream: TextIO, environ: Mapping[str, str]) -> View:
     """The live view if the stream is a terminal that can be redrawn, else plain lines."""
-    if not stream.isatty() or environ.get("TERM") in ("dumb", "unknown"):
-        return PlainView(stream)
-    return LiveView(_console(stream, environ))
+    return LiveView(_console(stream, environ)) if can_redraw(stream, environ) else PlainView(stream)
 
 
 def _console(stream: TextIO, environ: Mapping[str, str]) -> Console:

@@ -19,15 +19,14 @@ from contextlib import contextmanager
 from typing import TextIO
 
 from harness.doing import doing, now
-from harness.pages.terminal.colour import printable
+from harness.pages.terminal.colour import can_redraw, on_one_line, printable
 
 PATIENCE_S = 2.0
 BETWEEN_DRAWINGS_S = 0.25
 FIRST_GAP_S, LAST_GAP_S = 10.0, 60.0
 """Between two lines in a pipe. The gap grows, because no one watches a work of hours."""
-WIDTH = 78
 TURNING = "|/-\\"
-_ERASE = "\r\x1b[K"
+ERASE = "\r\x1b[K"
 
 
 class Working:
@@ -45,7 +44,7 @@ class Working:
 
     def say(self, text: str) -> None:
         """A line that stays, without control characters."""
-        self._put(f"{_ERASE if self._is_terminal else ''}{printable(text)}\n")
+        self._put(f"{ERASE if self._is_terminal else ''}{printable(text)}\n")
 
     def begin(self) -> None:
         self._thread.start()
@@ -65,10 +64,10 @@ class Working:
 
     def _redraw(self) -> None:
         turn = 0
-        while self._put(f"{_ERASE}{TURNING[turn % len(TURNING)]} {self._line()}"[: WIDTH + len(_ERASE)]):
+        while self._put(ERASE + on_one_line(f"{TURNING[turn % len(TURNING)]} {self._line()}", self._stream)):
             turn += 1
             if self._over.wait(BETWEEN_DRAWINGS_S):
-                self._put(_ERASE)
+                self._put(ERASE)
                 return
 
     def _write(self) -> None:
@@ -103,7 +102,7 @@ def working(
 ) -> Iterator[Working]:
     """Show on `stream` (None: standard error) that `work` goes on. `is_quiet`: on a terminal only, as for `--json`."""
     stream = stream or sys.stderr
-    is_terminal = stream.isatty() and environ.get("TERM") not in ("dumb", "unknown")
+    is_terminal = can_redraw(stream, environ)
     shown = Working(work, stream, is_terminal=is_terminal)
     if is_quiet and not is_terminal:
         yield shown

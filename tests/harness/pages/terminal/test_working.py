@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
 import io
 import os
 import pty
+import struct
+import termios
 import threading
 
 import pytest
@@ -107,3 +110,18 @@ def test_a_reader_that_went_away_does_not_end_the_work() -> None:
 def test_the_error_of_the_work_is_its_own() -> None:
     with pytest.raises(ZeroDivisionError), working("judging", stream=Told(), environ=HERE):
         _ = 1 / 0
+
+
+@pytest.mark.usefixtures("impatient")
+@pytest.mark.parametrize(("columns", "longest"), [(40, 39), (0, 78), (200, 78)])
+def test_a_line_never_wraps(columns: int, longest: int) -> None:
+    """If it failed, each drawing on a narrow terminal would leave a line behind, and push the results away."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    with os.fdopen(theirs, "w") as terminal, working("judging", stream=terminal, environ=HERE):
+        doing("x" * 300)
+        seen = b""
+        while b"x" not in seen or not seen.endswith(b"\x1b[K"):
+            seen += os.read(ours, 1)
+    os.close(ours)
+    assert longest in {len(line) for line in seen.split(b"\r\x1b[K")}
