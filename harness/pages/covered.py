@@ -14,6 +14,7 @@ import numpy
 from numpy.typing import NDArray
 
 from checkers.history.spans import united
+from checkers.history.values import many
 from harness.pages.fault_bands import FaultBand
 from harness.pages.json_door import as_mapping, clipped
 from harness.pages.material import Material
@@ -96,6 +97,8 @@ def _keys(material: Material) -> str:
         return ""
     counts = numpy.bincount(on_keys)
     counts = counts[counts > 0]
+    if len(counts) == 1:
+        return f"1 key, with {many(int(counts[0]), 'operation')}."
     return (
         f"{len(counts):,} keys, with {int(counts.min()):,} to {int(counts.max()):,} operations each "
         f"(median {int(numpy.median(counts)):,})."

@@ -39,9 +39,14 @@ class LoadChart:
 
 
 def load_chart(material: Material, bands: Sequence[FaultBand], witness: tuple[int, int] | None) -> LoadChart:
-    """`witness` is the window of the first witness, marked on the axis to show its place in the run."""
+    """`witness` is the window of the first witness, marked on the axis to show its place in the run.
+
+    Without times there is no drawing, because places in a file are neither latencies nor rates.
+    """
+    if not material.has_times:
+        return LoadChart(Markup(""), "The record has no times, and so no latencies and no rates.")
     end_ns = max([material.end_ns, 1, *(band.end_ns for band in bands)])
-    lanes = TimeLanes((0, end_ns), bands, fault_lanes=3, has_times=material.has_times)
+    lanes = TimeLanes((0, end_ns), bands, fault_lanes=3)
     lanes.y = lanes.top + 20  # the panel's title stands above it
     latency, how = _latency(material.load, lanes.scale, lanes.y)
     lanes.add(latency, height=LATENCY_HEIGHT + 30)
@@ -72,9 +77,9 @@ def _latency(load: Load, scale: Scale, top: float) -> tuple[Markup, str]:
     outcome = load.outcome[ended]
     title = element("text", "latency", class_="panel-title", x=0, y=top - 9)
     if not len(latency_ns):
-        return joined([title, _empty(top + LATENCY_HEIGHT / 2)]), "No operation ended."
+        return joined([title, _empty("no operation ended", top + LATENCY_HEIGHT / 2)]), "No operation ended."
     decades = _decades(latency_ns)
-    y = _log_scale(decades, top)
+    y = _LogScale(*decades, top)
     frame = _decade_lines(decades, y, scale)
     start_ns = load.start_ns[ended]
     if len(latency_ns) <= POINTS_DRAWN:
@@ -103,10 +108,6 @@ class _LogScale:
     def __call__(self, latency_ns: float) -> float:
         part = (math.log10(max(latency_ns, 1)) - self.low) / (self.high - self.low)
         return self.top + LATENCY_HEIGHT * (1 - min(max(part, 0.0), 1.0))
-
-
-def _log_scale(decades: tuple[int, int], top: float) -> _LogScale:
-    return _LogScale(decades[0], decades[1], top)
 
 
 def _decades(latency_ns: Whole) -> tuple[int, int]:
@@ -162,11 +163,13 @@ def _area(xs: Sequence[float], below: Sequence[float], above: Sequence[float]) -
 def _rate(load: Load, scale: Scale, top: float) -> tuple[Markup, int]:
     hours = BINS_MS[-1] * math.ceil(scale.end_ns / (BINS_DRAWN * BINS_MS[-1] * 1e6))
     bin_ns = next((ms for ms in BINS_MS if scale.end_ns / (ms * 1e6) <= BINS_DRAWN), hours) * 1_000_000
+    bin_ns = min(bin_ns, scale.end_ns)  # a shorter run has a higher rate than a whole slice would show
     title = element("text", "per second", class_="panel-title", x=0, y=top - 9)
     if not len(load):
-        return joined([title, _empty(top + RATE_HEIGHT / 2)]), bin_ns
+        return joined([title, _empty("nothing was recorded", top + RATE_HEIGHT / 2)]), bin_ns
+    number = -(-scale.end_ns // bin_ns)
     slice_of = numpy.where(load.end_ns >= 0, load.end_ns, load.start_ns) // bin_ns
-    number = int(slice_of.max()) + 1
+    slice_of = numpy.minimum(slice_of, number - 1)  # what ends with the run belongs to its last slice
     counts = [numpy.bincount(slice_of[load.outcome == code], minlength=number) for code in range(INFO + 1)]
     highest = float(sum(counts).max()) / (bin_ns / 1e9)  # type: ignore[union-attr]
     step = _round_step(highest)
@@ -207,7 +210,5 @@ def _round_step(highest: float) -> int:
     return int(next(power * factor for factor in (1, 2, 5, 10) if power * factor >= rough))
 
 
-def _empty(y: float) -> Markup:
-    return element(
-        "text", "nothing was recorded", class_="empty", x=(GUTTER + RIGHT) / 2, y=y, text_anchor="middle"
-    )
+def _empty(words: str, y: float) -> Markup:
+    return element("text", words, class_="empty", x=(GUTTER + RIGHT) / 2, y=y, text_anchor="middle")

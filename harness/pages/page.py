@@ -16,6 +16,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from checkers.history import History
+from checkers.history.values import many
 from harness.judge.causes import RankedWitness, ranked, seconds
 from harness.pages import first_screen, material, node_logs, tables
 from harness.pages.cause_and_effect import Moment, cause_and_effect, moments
@@ -213,6 +214,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.filters["linked"] = linked
+    environment.globals["many"] = many
     return environment
 
 

@@ -140,6 +140,7 @@ def node_rows(material: Material, bands: Sequence[FaultBand]) -> tuple[NodeRow, 
 
 def _node_row(node: str, material: Material, bands: Sequence[FaultBand]) -> NodeRow:
     load = material.load
+    is_timed = len(load) > 0 and material.has_times
     is_here = (
         load.node == load.nodes.index(node) if node in load.nodes else numpy.zeros(len(load), dtype=bool)
     )
@@ -156,8 +157,8 @@ def _node_row(node: str, material: Material, bands: Sequence[FaultBand]) -> Node
         ok=counts[0],
         fail=counts[1],
         info=counts[2],
-        longest_gap=duration(gap_ns) if len(load) else "–",
-        gap_at=moment(gap_start_ns) if len(load) else "",
+        longest_gap=duration(gap_ns) if is_timed else "–",
+        gap_at=moment(gap_start_ns) if is_timed else "",
         down=_time_or_dash(down_ns),
         paused=_time_or_dash(spent.get("paused", 0)),
         cut=_time_or_dash(spent.get("cut", 0)),

@@ -288,8 +288,8 @@ pass the filter), data-matching (those of the whole page), data-selected (event 
   function tell(count, dense) {
     const status = find("timeline-status"), all = head.slices ? about() : count;
     status.textContent = `${moment(state.start)} – ${moment(state.end)}: `;
-    if (filtered) status.append(`${number(count)} operations pass the filter${head.slices ? " (of those on this page)" : ""}`);
-    else if (!head.slices) status.append(`${number(count)} operations`);
+    if (filtered) status.append(`pass the filter: ${number(count)}${head.slices ? " (of those on this page)" : ""}`);
+    else if (!head.slices) status.append(`${number(count)} operation${count === 1 ? "" : "s"}`);
     else {
       status.append(`about ${number(Math.max(all, count))} operations, ${number(count)} of them on this page one by one. `);
       let first = -1;

@@ -93,3 +93,12 @@ def test_the_rate_of_years_is_as_small_as_that_of_an_hour() -> None:
     """If it failed, a record with odd times would give a page of hundreds of megabytes."""
     markup, bin_ns = _rate(load([(0, 1), (10**18, 0)]), Scale(0, 10**18, 0, 100), 0)
     assert markup.count('class="catch"') <= BINS_DRAWN + 1 and bin_ns > 10**15
+
+
+def test_the_rate_of_a_short_run_is_that_of_its_length() -> None:
+    """If it failed, nine operations in 13 ms would be told as 36 a second, and what ends with a run stand behind it."""
+    markup, bin_ns = _rate(load([(0, 13_000_000)] * 9), Scale(0, 13_000_000, 0, 100), 0)
+    assert (markup.count('class="catch"'), bin_ns) == (1, 13_000_000)
+    assert ">1,000<" in markup
+    markup, _ = _rate(load([(0, 10**9), (0, 10)]), Scale(0, 10**9, 0, 100), 0)
+    assert markup.count('class="catch"') == 4

@@ -51,7 +51,7 @@ def test_rare_turns_that_came_about_and_those_that_did_not(tmp_path: Path) -> No
     assert told.turns == (("split vote", 3), (hostile, 1))
     assert told.turns_never == ("leader fenced",)
     shown = page.html(folder)
-    assert "split vote" in shown and "1 rare turns never came about" in shown and hostile not in shown
+    assert "split vote" in shown and "1 rare turn never came about" in shown and hostile not in shown
     verdict["evidence"]["rare_turns"] = "odd"
     (folder / "verdict.json").write_text(json.dumps(verdict))
     assert "Rare turns" not in page.html(folder)

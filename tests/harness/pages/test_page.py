@@ -366,6 +366,24 @@ def test_a_history_of_a_million_operations_gives_a_page_below_5_mb(tmp_path: Pat
     assert "Densities count all operations" in report.read_text()
 
 
+def test_a_record_without_times_has_no_rates(tmp_path: Path) -> None:
+    """If it failed, lines of a file would be told as nanoseconds: a million operations per second, latencies of 1 µs, a
+    node that served again after 0 µs."""
+    folder = build(tmp_path / "run", "valid")
+    header = (folder / "history.jsonl").read_text().splitlines()[0]
+    of_clients = [line for line in lines_of(folder) if isinstance(line["process"], int)]
+    lines = [json.dumps({**line, "time_ns": line["index"]}) for line in of_clients]
+    timed = write(folder).read_text()
+    (folder / "history.jsonl").write_text("\n".join([header, *lines]) + "\n")
+    html = write(folder).read_text()
+    assert "per second" in timed and "latency" in timed and "Rate in slices of" in timed
+    shown = text_of(html.partition('<section id="run">')[2].partition("<section")[0])
+    assert "The record has no times, and so no latencies and no rates." in shown
+    assert "per second" not in shown and "latency" not in shown
+    nodes = text_of(html.partition("How each node served")[2].partition("</section>")[0])
+    assert "µs" not in nodes and "0.000 s" not in nodes
+
+
 @pytest.mark.long
 def test_a_witness_of_a_thousand_operations_is_drawn_in_part_and_says_so(tmp_path: Path) -> None:
     """If it failed, one checker that names everything would make the page unreadable."""
@@ -377,7 +395,7 @@ def test_a_witness_of_a_thousand_operations_is_drawn_in_part_and_says_so(tmp_pat
     verdict["checks"][1]["witnesses"] += [{**first, "summary": f"number {n}"} for n in range(99)]
     (folder / "verdict.json").write_text(json.dumps(verdict))
     html = write(folder).read_text()
-    assert "operations in the middle of this witness are not drawn" in html
+    assert "Not drawn in the middle of this witness: " in html
     assert "and 32 more, in verdict.json" in html
     assert len(html) < 1_500_000
 
