@@ -17,8 +17,9 @@ ROWS_MAX = 400
 """With more rows than this, processes share rows, because no screen has more lines."""
 
 
-def process_rows(columns: RunColumns) -> tuple[NDArray[numpy.int32], tuple[int, ...]]:
-    """(the row of each operation, the first process of each row); rows by these processes."""
+def process_rows(columns: RunColumns) -> tuple[NDArray[numpy.int32], tuple[str, ...]]:
+    """(the row of each operation, the first process of each row, as "3" or, with others after it, "3 …"); rows by these
+    processes."""
     if not len(columns):
         return numpy.empty(0, dtype=numpy.int32), ()
     processes = numpy.unique(columns.process)
@@ -44,6 +45,9 @@ def process_rows(columns: RunColumns) -> tuple[NDArray[numpy.int32], tuple[int, 
     order = numpy.argsort(numpy.array(names), kind="stable")
     place = numpy.empty_like(order)
     place[order] = numpy.arange(len(order))
-    return (place[rows] % ROWS_MAX).astype(numpy.int32)[process_of], tuple(
-        names[number] for number in order[:ROWS_MAX].tolist()
+    row_of = place[rows] % ROWS_MAX
+    counts = numpy.bincount(row_of).tolist()
+    first_ones = [names[number] for number in order[:ROWS_MAX].tolist()]
+    return row_of.astype(numpy.int32)[process_of], tuple(
+        f"{name} …" if count > 1 else str(name) for name, count in zip(first_ones, counts, strict=True)
     )

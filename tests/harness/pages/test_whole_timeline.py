@@ -206,13 +206,15 @@ def test_the_choice_agrees_with_the_rule_written_plainly(
     steps=st.lists(st.tuples(st.integers(0, 4), st.booleans()), max_size=60),
 )
 def test_processes_of_a_row_follow_each_other(steps: list[tuple[int, bool]]) -> None:
-    """If it failed, bars of two clients would lie on each other, or a run of five workers would have a hundred rows."""
+    """If it failed, bars of two clients would lie on each other, five workers would have a hundred rows, or the bar of
+    one process would stand under the name of another."""
     operations, names, fresh = [], dict(enumerate(range(5))), 5
     for place, (worker, ends) in enumerate(steps):
         operations.append(operation(place, 10 * place, 5 if ends else None, names[worker], "ok", "a"))
         if not ends:
             names[worker], fresh = fresh, fresh + 1
-    rows, first = process_rows(columns_of(operations))
+    rows, labels = process_rows(columns_of(operations))
+    first = [int(label.removesuffix(" …")) for label in labels]
     of_row: dict[int, list[Operation]] = {}
     for each, row in zip(operations, rows.tolist(), strict=True):
         of_row.setdefault(row, []).append(each)
@@ -223,7 +225,9 @@ def test_processes_of_a_row_follow_each_other(steps: list[tuple[int, bool]]) -> 
         }
         ordered = sorted((min(places), max(places)) for places in spans.values())
         assert all(before[1] < after[0] for before, after in pairwise(ordered))
-    assert len(first) <= 5 and list(first) == sorted(first)
+    assert len(first) <= 5 and first == sorted(first)
+    shared = [len({each.process for each in of_row[row]}) > 1 for row in range(len(labels))]
+    assert [label.endswith(" …") for label in labels] == shared
     assert all(row_first in {each.process for each in of_row[row]} for row, row_first in enumerate(first))
 
 
