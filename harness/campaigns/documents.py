@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from xml.etree import ElementTree as Xml
 
@@ -12,10 +13,9 @@ from harness.campaigns import coverage
 from harness.campaigns.compare import Comparison, Night
 from harness.campaigns.compared import Link, sections, trend_section
 from harness.campaigns.entries import entries
-from harness.campaigns.journal import OUTCOMES
-from harness.campaigns.summary import Group, Kind, Summary, tone
+from harness.campaigns.journal import OUTCOMES, Ended, Task
+from harness.campaigns.summary import OUTCOME_OF, Group, Kind, Summary, tone
 from harness.pages.tables_page import Cell, Mark, Page, Section, html
-from harness.run.finish import BROKEN
 
 MARK = {"valid": "✅", "anomaly": "❌", "unknown": "❔", "inconclusive": "⚪", "broken": "💥"}
 _NO_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -82,8 +82,7 @@ def junit(summary: Summary) -> bytes:
 
 def markdown(summary: Summary) -> str:
     """The summary for a CI page: anomalies first, then every cell."""
-    mark = MARK[{0: "valid", 1: "anomaly"}.get(summary.exit_code, "unknown")]
-    lines = [f"## {mark} {_md(summary.name)}: {_md(summary.sentence)}", ""]
+    lines = [f"## {MARK[OUTCOME_OF[summary.exit_code]]} {_md(summary.name)}: {_md(summary.sentence)}", ""]
     if summary.groups:
         lines += [
             "| | fingerprint | what | runs | cells | seen before | issue |",
@@ -156,7 +155,6 @@ def page(
 
     `comparison`: with the previous campaign of the same plan; `nights`: the latest campaigns, for the trend.
     """
-    colour = tone(summary.exit_code)
     counts = summary.counts
 
     def link(run: str) -> str:
@@ -167,8 +165,8 @@ def page(
         Page(
             title=f"{summary.name}: {summary.sentence}",
             crumbs=("nightly", summary.name, folder.name),
-            tone=colour,
-            badge="BROKEN" if summary.exit_code == BROKEN else colour.upper(),
+            tone=tone(summary.exit_code),
+            badge=OUTCOME_OF[summary.exit_code].upper(),
             sentence=summary.sentence[:1].upper() + summary.sentence[1:] + ".",
             facts=(
                 *((word, f"{count:,}", "runs") for word, count in counts.items()),
@@ -269,16 +267,11 @@ def _kinds(summary: Summary, link: Link) -> Section:
 
 
 def _cells(summary: Summary, link: Link) -> Section:
-    marks: dict[str, list[Mark]] = {}
-    for run in summary.ended:
-        mark = Mark(run.outcome, f"seed {run.seed}: {run.outcome}", link(run.run))
-        marks.setdefault(run.cell, []).append(mark)
-    for task in summary.left:
-        marks.setdefault(task.cell, []).append(Mark("left", f"seed {task.seed}: not reached"))
+    marks = marks_by_cell(summary.ended, summary.left, link)
     rows: list[tuple[str | Cell, ...]] = [
         (
             cell,
-            _grid(marks[cell], counts),
+            squares(marks[cell]),
             *(str(count) if count else "" for count in counts.values()),
         )
         for cell, counts in _by_cell(summary).items()
@@ -291,11 +284,26 @@ def _cells(summary: Summary, link: Link) -> Section:
     return Section("Cells", caption, columns, rows, frozenset(columns[2:]))
 
 
-def _grid(marks: Sequence[Mark], counts: Mapping[str, int]) -> Cell:
-    """A square for each run; a bar of their counts for more than `SQUARES` runs."""
-    if len(marks) <= SQUARES:
+def marks_by_cell(
+    ended: Iterable[Ended], left: Iterable[Task], link: Link, begun: Collection[Task] = ()
+) -> dict[str, list[Mark]]:
+    """A mark for each run and each task without an outcome. `begun`: those of the tasks that are under way, or were."""
+    marks: dict[str, list[Mark]] = {}
+    for run in ended:
+        mark = Mark(run.outcome, f"seed {run.seed}: {run.outcome}", link(run.run))
+        marks.setdefault(run.cell, []).append(mark)
+    for task in left:
+        words = "began" if task in begun else "not reached"
+        marks.setdefault(task.cell, []).append(Mark("left", f"seed {task.seed}: {words}"))
+    return marks
+
+
+def squares(marks: Sequence[Mark], most: int = SQUARES) -> Cell:
+    """A square for each run; of more than `most` a bar of their outcomes."""
+    if len(marks) <= most:
         return Cell(marks=tuple(marks))
-    return Cell(parts=tuple((word, float(count)) for word, count in counts.items() if word != "not reached"))
+    counts = Counter(mark.style for mark in marks)
+    return Cell(parts=tuple((word, float(counts[word])) for word in OUTCOMES))
 
 
 def _runs(summary: Summary, link: Link) -> Section:

@@ -122,10 +122,6 @@ class CampaignFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     retention: Retention = Retention()
     certificate: Certifying = Certifying()
 
-    def __post_init__(self) -> None:
-        if self.name == "latest":
-            raise ValueError("the name 'latest' is taken: results/latest points to the newest run")
-
     @property
     def parts(self) -> list[Part]:
         """[matrix] and every [[part]], each with the common [plan], [[exclude]] and [[change]] added."""
@@ -200,6 +196,10 @@ def campaign_of(
 ) -> Campaign:
     """The cells of all matrices. `path`: for messages, and for the name of a campaign whose file has none."""
     name = file.name or path.stem
+    try:
+        planned(name=name)
+    except ValueError as error:
+        raise WrongUse(f'{path}: {problem(error, {"name": name})}; try: name = "nightly"') from error
     _check_fields(file, path)
     today = (day or datetime.datetime.now(datetime.UTC).date()).toordinal()
     by_part: list[list[Cell]] = []

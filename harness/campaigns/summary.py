@@ -28,12 +28,12 @@ NAMED = 20
 """Cells that the sentence names, at most."""
 CODES = {"anomaly": 1, "broken": BROKEN, "inconclusive": 3, "unknown": 2, "valid": 0}
 """By gravity, as `harness.cli.exit_codes` has it."""
-TONES = {CODES[word]: word for word in ("valid", "anomaly", "unknown", "inconclusive")}
+OUTCOME_OF = {code: word for word, code in CODES.items()}
 
 
 def tone(exit_code: int) -> str:
     """The colour of a campaign on all pages; a broken one has that of an anomaly."""
-    return TONES.get(exit_code, "anomaly")
+    return OUTCOME_OF[exit_code].replace("broken", "anomaly")
 
 
 class Stored(msgspec.Struct, frozen=True):

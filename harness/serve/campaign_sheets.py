@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote, urlencode
 
 from checkers.history.values import many
-from harness.campaigns import compare, compared, coverage
+from harness.campaigns import compare, compared, coverage, documents
 from harness.campaigns.journal import Journal
 from harness.campaigns.nightly import NIGHTS
 from harness.campaigns.summary import stored, tone
-from harness.pages.tables_page import Cell, Mark, Page, Section, cell_html
+from harness.pages.tables_page import Cell, Page, Section, cell_html
 from harness.serve.index import GOES_ON, Run, goes_on
 from harness.serve.sheets import Sheet, macro, run_link, shown
 
@@ -90,29 +89,14 @@ def _tone(counts: Mapping[str, int]) -> str:
 
 
 def _grid(book: Journal) -> Section:
-    marks: dict[str, list[Mark]] = {}
-    for run in book.ended:
-        mark = Mark(run.outcome, f"seed {run.seed}: {run.outcome}", _link_of_run(run.run))
-        marks.setdefault(run.cell, []).append(mark)
-    active = {(task.cell, task.seed) for task in book.interrupted}
-    for task in book.left():
-        words = "began" if (task.cell, task.seed) in active else "not reached"
-        marks.setdefault(task.cell, []).append(Mark("left", f"seed {task.seed}: {words}"))
-    rows = [(cell, _squares(squares)) for cell, squares in marks.items()]
+    marks = documents.marks_by_cell(book.ended, book.left(), _link_of_run, {*book.interrupted})
+    rows = [(cell, documents.squares(of_cell, SQUARES_MAX)) for cell, of_cell in marks.items()]
     return Section(
         "Cells",
         "A square for each run, a bar of their outcomes for very many; dashed squares have no outcome yet.",
         ("cell", "runs"),
         rows,
     )
-
-
-def _squares(marks: Sequence[Mark]) -> Cell:
-    """A square for each run; a bar of their counts where they are too many."""
-    if len(marks) <= SQUARES_MAX:
-        return Cell(marks=tuple(marks))
-    counts = Counter(mark.style for mark in marks)
-    return Cell(parts=tuple((word, float(count)) for word, count in counts.items() if word != "left"))
 
 
 def two_nights(earlier: Journal, later: Journal, others: Sequence[Journal]) -> Sheet:

@@ -313,7 +313,9 @@ def operations(run: Run, lines: Sequence[bytes], first: int, whole: int, asked: 
         title=f"Operations of {run.id} from {first}",
         place="Runs",
         crumbs=(("runs", "/runs"), (run.id, run_link(run)), ("operations", "")),
-        sentence=f"Events around number {asked:,}",
+        sentence=f"Events around number {asked:,}"
+        if asked < max(whole, 1)
+        else f"There is no event {asked:,}; these are the last ones",
         body=macro("operations")(rows, pages, base, asked),
     )
 

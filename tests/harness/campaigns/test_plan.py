@@ -111,6 +111,18 @@ def test_what_is_wrong_is_said_before_anything_runs(tmp_path: Path, text: str, s
     assert "\n" not in raised.value.message
 
 
+@pytest.mark.parametrize(
+    ("name", "says"), [("latest", "the name 'latest' is taken"), ("our night", "name: expected a name of at")]
+)
+def test_the_name_of_the_file_is_judged_as_a_name(tmp_path: Path, name: str, says: str) -> None:
+    """If it failed, a person would be told to exclude a cell, of a file whose name no run can have."""
+    path = tmp_path / f"{name}.toml"
+    path.write_text("[matrix]\nnodes = [3]\n")
+    with pytest.raises(WrongUse, match=says) as raised:
+        read(path)
+    assert "exclude" not in raised.value.message and "cell" not in raised.value.message
+
+
 def test_the_digest_changes_with_the_meaning_and_not_with_comments(tmp_path: Path) -> None:
     """If it failed, a resumed campaign would go on with another matrix, or not at all after a comment."""
     one = campaign(tmp_path, "[matrix]\nnodes = [3]\n")

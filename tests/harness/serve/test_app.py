@@ -347,6 +347,10 @@ def test_operations_are_shown_around_the_one_that_is_asked_for(asked: Asked) -> 
     for beyond in ("302", "303", "99999999999999999999"[:19]):
         last = re.findall(r'<a href="\?from=(\d+)">', asked(f"{RUN}/operations?from={beyond}").text)
         assert last == [str(number) for number in range(292, 303)]
+    assert "<h1>Events around number 302</h1>" in asked(f"{RUN}/operations?from=302").text
+    assert (
+        "<h1>There is no event 303; these are the last ones</h1>" in asked(f"{RUN}/operations?from=303").text
+    )
     to = asked(f"/runs/{OTHER}/operations?from=3")
     assert (to.status, to.headers["location"]) == (307, f"/runs/night/{OTHER}/operations?from=3")
 

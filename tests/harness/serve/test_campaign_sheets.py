@@ -56,6 +56,8 @@ def test_a_campaign_has_the_colour_of_its_exit_code(
     sheet = campaign(book, [book], has_page=False)
     assert [sheet.tone] == re.findall(r'class="verdict ([a-z]+)"', stored) == [colour]
     assert sheet.sentence == summary.sentence
+    marks = {"✅": "valid", "❌": "anomaly", "❔": "unknown", "⚪": "inconclusive", "💥": "anomaly"}
+    assert marks[documents.markdown(summary)[3]] == colour
 
 
 @pytest.mark.parametrize("data", [None, b"", b"{}", b"\xff"])
