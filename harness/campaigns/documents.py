@@ -28,8 +28,8 @@ def junit(summary: Summary) -> bytes:
     """One test case a run.
 
     A new or expired anomaly is a failure. A known one, and a run that the campaign did not reach, is skipped. An
-    inconclusive, undecided or broken run is an error, not a pass; so is a cell that was left out, and a run that takes
-    longer than the whole budget.
+    inconclusive, undecided or broken run is an error, not a pass; so is a cell that was left out, a run that takes
+    longer than the whole budget, and a campaign of which nothing ran or was published.
     """
     standing = {run.run: group.standing for group in summary.groups for run in group.runs}
     suite = Xml.Element("testsuite", name=_clean(summary.name), timestamp=summary.begun.partition("+")[0])
@@ -66,9 +66,13 @@ def junit(summary: Summary) -> bytes:
         case = Xml.SubElement(suite, "testcase", classname=_clean(cell.cell), name="left out", time="0")
         Xml.SubElement(case, "error", message=_clean(cell.why), type="left-out")
         counts["errors"] += 1
-    whole = len(summary.ended) + len(summary.left) + len(summary.left_out)
+    if summary.exit_code and not counts["failures"] + counts["errors"]:
+        # A CI that reads this file alone must not be green, as if all had run and were published.
+        case = Xml.SubElement(suite, "testcase", classname=_clean(summary.name), name="as a whole", time="0")
+        Xml.SubElement(case, "error", message=_clean(summary.sentence), type=OUTCOME_OF[summary.exit_code])
+        counts["errors"] += 1
     numbers = {
-        "tests": str(whole),
+        "tests": str(len(suite)),
         "time": f"{summary.spent_s:.3f}",
         **{word: str(count) for word, count in counts.items()},
     }

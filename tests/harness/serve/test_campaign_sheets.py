@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from xml.etree import ElementTree as Xml
 
 import msgspec
 import pytest
@@ -43,6 +44,7 @@ def _same(summary: Summary) -> Summary:
         ([ended("a", 1, "anomaly", "k")], 0, _same, "valid"),
         ([ended("a", 1, "anomaly", "x")], 0, _same, "anomaly"),
         ([ended("a", 1, "broken")], 0, _same, "anomaly"),
+        ([], 2, _same, "inconclusive"),
     ],
 )
 def test_a_campaign_has_the_colour_of_its_exit_code(
@@ -58,6 +60,11 @@ def test_a_campaign_has_the_colour_of_its_exit_code(
     assert sheet.sentence == summary.sentence
     marks = {"✅": "valid", "❌": "anomaly", "❔": "unknown", "⚪": "inconclusive", "💥": "anomaly"}
     assert marks[documents.markdown(summary)[3]] == colour
+    suites = Xml.fromstring(documents.junit(summary))
+    wrong = [case for case in suites.iter("testcase") if {each.tag for each in case} & {"error", "failure"}]
+    assert len(wrong) == int(suites.attrib["errors"]) + int(suites.attrib["failures"])
+    assert (not wrong) == (summary.exit_code == 0)
+    assert int(suites.attrib["tests"]) == len([*suites.iter("testcase")])
 
 
 @pytest.mark.parametrize("data", [None, b"", b"{}", b"\xff"])
