@@ -241,6 +241,7 @@ def create(
                 number += 1
         head = Head(name=name, digest=digest, begun=now(), tasks=tuple(tasks), rare_turns=tuple(rare_turns))
         journal = Journal(folder, head)
+        # Before the head is there: by it another process finds the campaign, and would go on with it.
         journal._lock = _locked(folder)
     except OSError as error:
         raise StoreError(f"cannot write to {root}: {error.strerror}; try: --results FOLDER") from error

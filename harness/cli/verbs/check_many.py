@@ -67,7 +67,12 @@ def _in_folder(folder: Path) -> Iterator[Path]:
         if (folder / name).is_file():
             yield folder / name
             return
-    for path in sorted(folder.iterdir()):
+    yield from may_be_histories(sorted(folder.iterdir()))
+
+
+def may_be_histories(paths: Iterable[Path]) -> Iterator[Path]:
+    """The histories among these entries of a folder, and below them."""
+    for path in paths:
         if path.is_symlink() or path.name.startswith("."):
             continue
         if path.is_dir():

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from checkers.history.values import many
 from checkers.limits import Limits
 from harness.cli import spark_group
 from harness.cli.exit_codes import ExitCode, gravest
@@ -75,7 +76,23 @@ def _runs(path: Path) -> list[Folder]:
     ]
     if not runs:
         raise WrongUse(f"{path} holds no runs; try: qsync run first")
+    _tell_others(path, {*runs})
     return sorted(runs, key=lambda run: (run.name, str(run)))
+
+
+def _tell_others(path: Path, runs: Collection[Path]) -> None:
+    """Name what may be a history and is in no run: it is not judged, and the exit code says nothing of it."""
+    from harness.cli.verbs.check_many import may_be_histories
+    from harness.pages.terminal.colour import printable
+    from harness.results.scan import is_own
+
+    found = may_be_histories(entry for entry in sorted(path.iterdir()) if not is_own(entry.name))
+    if others := [other for other in found if other not in runs]:
+        what = f"{others[0]}" + (f" and {many(len(others) - 1, 'more path')}" if others[1:] else "")
+        click.echo(
+            printable(f"qsync: not judged, because it is no whole run: {what}; try: qsync check PATH"),
+            err=True,
+        )
 
 
 def _print_many(judged: Iterable[tuple[Path, Mapping[str, Any]]], as_json: bool) -> int:

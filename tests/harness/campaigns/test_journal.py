@@ -86,6 +86,22 @@ def test_two_campaigns_that_begin_in_one_second_have_folders_of_their_own(tmp_pa
     second.close()
 
 
+def test_a_new_campaign_is_nobody_elses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If it failed, two harnesses that begin at once would work on one campaign, and each run would be done twice."""
+    write, found = Journal.write, []
+
+    def written(book: Journal, name: str, data: bytes) -> None:
+        write(book, name, data)
+        found.append(journal.unfinished(tmp_path, "nightly", "digest"))
+
+    monkeypatch.setattr(Journal, "write", written)
+    journal.create(tmp_path, "nightly", "digest", TASKS).close()
+    assert found == [None]
+    again = journal.unfinished(tmp_path, "nightly", "digest")
+    assert again is not None
+    again.close()
+
+
 def test_a_full_disk_leaves_no_half_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """If it failed, what is noted after a full disk would stand behind half a line and be lost with it."""
     book = begun(tmp_path)

@@ -60,6 +60,20 @@ def test_runs_and_files_go_together(qsync: Qsync, stored: RunFolder, tmp_path: P
         assert done.code == 64 and said in done.out.splitlines()[1], option
 
 
+def test_a_folder_of_runs_says_what_it_does_not_judge(qsync: Qsync, stored: RunFolder, results: Path) -> None:
+    """If it failed, a folder with runs and a history of another tool would pass though the history is an anomaly."""
+    (results / "_campaigns").mkdir()
+    (results / "_campaigns" / "campaign.json").write_text("{}")
+    assert qsync("check", results).err == ""
+    for name in ("b.edn", "plan/c.edn"):
+        (results / name).parent.mkdir(exist_ok=True)
+        (results / name).write_text("")
+    done = qsync("check", results)
+    whole = f"{results / 'b.edn'} and 1 more path"
+    assert done.err == f"qsync: not judged, because it is no whole run: {whole}; try: qsync check PATH\n"
+    assert (done.code, done.out.count("\n")) == (0, 1)
+
+
 def test_a_stored_run_can_be_judged_by_a_stricter_promise(qsync: Qsync, results: Path) -> None:
     """If it failed, nobody could ask whether a run was more than it had to be."""
     slow = small(
