@@ -268,7 +268,8 @@ class Conductor:
             wait=wait,
             transaction=outcome.transaction,
         )
-        self.progress.count(done.type)
+        if phase == "load":  # as the verdict counts
+            self.progress.count(done.type)
         for touched in workload.keys(operation):
             self._keys[touched] = None
         workload.remember(operation, done, seen)

@@ -15,12 +15,13 @@ from pathlib import Path
 import pytest
 
 from harness.campaigns import nightly, runs
-from harness.campaigns.journal import Ended, Task, ToJudge, folders
+from harness.campaigns.journal import Ended, Journal, Task, ToJudge, folders
 from harness.campaigns.known import KnownList
 from harness.campaigns.nightly import Nightly
 from harness.campaigns.plan import Campaign, read
 from harness.campaigns.summary import LeftOut, Summary
 from harness.cli.main import main
+from harness.errors import StoreError
 from harness.plan.plan import Plan
 from tests.harness.campaigns.journals import ended
 
@@ -89,6 +90,28 @@ def interrupted(
 
 def done(campaign: Campaign, results: Path) -> tuple[Summary, Path]:
     return Nightly(campaign, results, KnownList((), date(2026, 11, 21)), lambda line: None).run()
+
+
+def test_a_campaign_that_lacks_a_document_goes_on(
+    campaign: Campaign, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If it failed, a disk that was full for a moment would leave a night without its page or JUnit XML for good."""
+    campaign, write = replace(campaign, first_seed=3), Journal.write
+    documents = ("junit.xml", "summary.md", "index.html")
+    for lacking in documents:
+
+        def written(book: Journal, name: str, data: bytes, lacking: str = lacking) -> None:
+            if name == lacking:
+                raise StoreError("the disk is full")
+            write(book, name, data)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(Journal, "write", written)
+            with pytest.raises(StoreError):
+                done(campaign, tmp_path)
+    _, folder = done(campaign, tmp_path)
+    assert folders(tmp_path, "tiny") == [folder]
+    assert all((folder / name).exists() for name in (*documents, "summary.json"))
 
 
 def test_another_first_seed_is_another_campaign(

@@ -15,7 +15,7 @@ import pytest
 from harness.campaigns import journal, shared
 from harness.campaigns.journal import Ended, Journal, Task
 from harness.errors import StoreError
-from harness.results.objects import Address
+from harness.results.objects import Address, StoredObject
 from tests.harness.campaigns.journals import ended
 from tests.harness.results.object_server import Gone, ObjectServer, object_server
 
@@ -73,6 +73,50 @@ def campaign(results: Path, *ends: Ended) -> Journal:
     book.write(journal.SUMMARY, b"{}")
     book.close()
     return book
+
+
+class Breaking:
+    """A store in memory that lets so many calls through, and then no more."""
+
+    def __init__(self, stored: list[str], calls: int) -> None:
+        self.stored, self.calls = stored, calls
+
+    def __call__(self, address: Address) -> Breaking:
+        return self
+
+    def _let_through(self) -> None:
+        if self.calls == 0:
+            raise StoreError("no server answers")
+        self.calls -= 1
+
+    def send(self, source: Path, address: Address) -> None:
+        self._let_through()
+        self.stored.append(f"{address.parent.name}/{address.name}")
+
+    def fetch(self, address: Address, target: Path) -> None:
+        self._let_through()
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text("")
+
+    def objects(self, address: Address) -> list[StoredObject]:
+        return [StoredObject(name, 0, "", 0.0) for name in self.stored]
+
+
+@pytest.mark.parametrize("calls", range(3))
+def test_a_campaign_with_a_head_is_whole(tmp_path: Path, calls: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If it failed, a machine would take half of a campaign, which was cut off on its way, for all of it, for good."""
+    address, book, store = Address("s3", "b/r"), campaign(tmp_path, ended("a")), Breaking([], calls)
+    monkeypatch.setattr(shared, "ObjectStore", store)
+    with pytest.raises(StoreError):
+        shared.put_campaign(address, book)
+    assert [name for name in store.stored if name.endswith(journal.HEAD)] == []
+    store.calls = 3
+    shared.put_campaign(address, book)
+    assert store.stored[-1].endswith(journal.HEAD)
+    store.calls = 1
+    with pytest.raises(StoreError):
+        shared.fetch(address, "tiny", tmp_path / "there")
+    assert {path.name for path in (tmp_path / "there").rglob("*.*")} == {journal.RUNS}
 
 
 @pytest.mark.long
