@@ -31,11 +31,7 @@ Link = Callable[[str], str]
 """A run's folder below results/ → the address of its page, "" if it has none."""
 
 
-def no_link(run: str) -> str:
-    return ""
-
-
-def page(comparison: Comparison, nights: Sequence[Night], link: Link = no_link) -> Page:
+def page(comparison: Comparison, nights: Sequence[Night], link: Link) -> Page:
     """Two nights side by side, as a page of its own."""
     return Page(
         title=f"{comparison.after.name}: {comparison.before.day} and {comparison.after.day}",
@@ -52,7 +48,7 @@ def page(comparison: Comparison, nights: Sequence[Night], link: Link = no_link) 
     )
 
 
-def sections(comparison: Comparison, link: Link = no_link) -> Iterator[Section]:
+def sections(comparison: Comparison, link: Link) -> Iterator[Section]:
     """The differences of the later night: anomalies, undecided runs, coverage."""
     yield _anomalies(comparison, link)
     yield _undecided(comparison, link)

@@ -15,15 +15,7 @@ from harness.pages.json_door import Json, as_list, as_mapping, as_mappings, as_t
 from harness.pages.material import Material
 from harness.pages.run_columns import FAIL, INFO, OK, OUTCOMES
 from harness.pages.svg import duration
-
-BADGES = {
-    "valid": ("valid", "VALID"),
-    "anomaly": ("anomaly", "ANOMALY"),
-    "unknown": ("unknown", "UNKNOWN"),
-    "inconclusive": ("inconclusive", "INCONCLUSIVE"),
-}
-NO_VERDICT = ("no-verdict", "NO VERDICT")
-
+from harness.pages.tables_page import OUTCOMES as VERDICTS
 
 _FOLLOWED = re.compile(r"(?<=[.…]) (?=Since then|Also: |Violated as well: )")
 """Between the sentences of `harness.judge.causes.headline`."""
@@ -54,13 +46,14 @@ class FirstScreen:
 
 
 def first_screen(material: Material, bands: Sequence[FaultBand]) -> FirstScreen:
-    outcome, badge = BADGES.get(as_text(material.verdict.get("outcome")), NO_VERDICT)
+    said = as_text(material.verdict.get("outcome"))
+    outcome = said if said in VERDICTS else "no-verdict"
     title, reasons = _reasons(material, outcome)
     sentences = as_text(material.verdict.get("sentence"), 1_200) or _sentence_without_verdict(material)
     sentence, *followed = _FOLLOWED.split(sentences)
     return FirstScreen(
         outcome=outcome,
-        badge=badge,
+        badge=outcome.replace("-", " ").upper(),
         sentence=sentence,
         followed=tuple(followed),
         facts=tuple(_facts(material, bands)),

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import base64
 import functools
-import hashlib
 import json
 import os
 import re
@@ -33,6 +31,7 @@ from harness.pages.orders import for_the_canvas, orders_of_witnesses
 from harness.pages.owner_changes import owner_changes
 from harness.pages.queues import queues_view
 from harness.pages.space_time import space_time_drawing
+from harness.pages.tables_page import hash_of
 from harness.pages.used import used
 from harness.pages.visible import visible
 from harness.pages.whole_timeline import whole_timeline
@@ -79,8 +78,8 @@ def html(run_folder: Path, verdict: Json | None = None, history: History | None 
     page = template.render(
         style=style,
         script=script,
-        style_hash=_hash(style),
-        script_hash=_hash(script),
+        style_hash=hash_of(style),
+        script_hash=hash_of(script),
         definitions=HATCH,
         folder=run_folder.resolve().name,
         plan_name=run_folder.resolve().parent.name,
@@ -236,8 +235,3 @@ def linked(text: str) -> Markup:
 def _text_of(*names: str) -> Markup:
     """The content of these files of this folder, concatenated."""
     return Markup("\n".join((HERE / name).read_text(encoding="utf-8") for name in names))
-
-
-def _hash(source: str) -> str:
-    """For the page's own content policy, which allows this style and this script and nothing else."""
-    return "sha256-" + base64.b64encode(hashlib.sha256(source.encode()).digest()).decode()

@@ -289,23 +289,6 @@ def point_to(link: Path, folder: Path) -> None:
     fresh.replace(link)
 
 
-@dataclass(frozen=True, slots=True)
-class RunSummary:
-    """A stored run and its verdict, if it has one."""
-
-    folder: RunFolder
-    outcome: str | None
-
-
-def find_runs(root: Path) -> list[RunSummary]:
-    """All runs under results/, oldest first."""
-    folders = sorted(path.parent for path in root.glob(f"*/*/{PLAN}") if path.parent.parent.name != LATEST)
-    runs = []
-    for folder in sorted(folders, key=lambda path: path.name):
-        runs.append(RunSummary(RunFolder(folder), RunFolder(folder).read_verdict_outcome()))
-    return runs
-
-
 def resolve(path: Path) -> RunFolder:
     """The run of a path that a user gave: its folder, or a file in it; WrongUse if there is none."""
     if not path.exists():

@@ -16,6 +16,7 @@ from markupsafe import Markup
 
 from checkers.history.errors import NOT_JSON
 from checkers.history.values import many
+from harness.pages.json_door import clipped
 from harness.pages.tables_page import Cell, Section, section_html, stylesheet
 from harness.pages.visible import visible
 from harness.serve import side_by_side
@@ -150,7 +151,7 @@ def _run_row(run: Run) -> dict[str, Any]:
             for name in ("id", "outcome", "began", "system", "configuration", "cluster")
         },
         **{name: getattr(run, name) for name in ("workload", "ok")},
-        "sentence": _clipped(run.sentence, 120),
+        "sentence": clipped(run.sentence, 120),
         "faults": ", ".join(run.kinds),
         "link": run_link(run),
     }
@@ -332,8 +333,8 @@ def _event_row(index: int, line: bytes) -> dict[str, Any]:
     return {
         "index": index,
         "at": f"{time_ns / 1e9:.4f} s" if isinstance(time_ns, int | float) else "",
-        **{name: _clipped(_text(event.get(name)), 120) for name in names},
-        "value": _clipped(_text(event.get("value")), VALUE_MAX),
+        **{name: clipped(_text(event.get(name)), 120) for name in names},
+        "value": clipped(_text(event.get("value")), VALUE_MAX),
     }
 
 
@@ -388,10 +389,6 @@ def _text(value: object) -> str:
     if value is None:
         return ""
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()
-
-
-def _clipped(text: str, longest: int) -> str:
-    return text if len(text) <= longest else text[: longest - 1] + "…"
 
 
 def macro(name: str) -> Any:

@@ -6,13 +6,13 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
 from checkers.history import HistoryError, segments
 from checkers.history.errors import NOT_JSON
 from harness.campaigns.judging import fingerprints_of
+from harness.pages.json_door import Json, as_mapping, as_mappings, clipped
 from harness.pages.tables_page import Cell, Section
 from harness.results.run_folder import HISTORY, PLAN, RunFolder
 from harness.serve.index import Run
@@ -22,7 +22,6 @@ READ_BYTES_MAX = 8 << 20
 TEXT_MAX = 300
 COUNTS = ("asked", "ok", "fail", "info", "ok_under_fault", "skipped", "rollbacks", "stalls")
 
-Json = Mapping[str, Any]  # JSON's door
 Rows = dict[str, tuple[str, str]]
 
 
@@ -59,7 +58,7 @@ def alone(of: Stored) -> Iterator[Section]:
         ("Anomalies", _anomalies(of)),
         ("Plan", _plan(of)),
     ):
-        cells = [(name, Cell(_clipped(text), "prose")) for name, text in rows.items()]
+        cells = [(name, Cell(clipped(text, TEXT_MAX), "prose")) for name, text in rows.items()]
         yield Section(title, "", ("what", "says"), cells, empty="None.")
 
 
@@ -70,8 +69,8 @@ def _section(title: str, caption: str, one: Mapping[str, str], other: Mapping[st
         (
             Cell("differs", "word unknown") if one.get(name, "") != other.get(name, "") else "",
             name,
-            Cell(_clipped(one.get(name, "—")), "prose"),
-            Cell(_clipped(other.get(name, "—")), "prose"),
+            Cell(clipped(one.get(name, "—"), TEXT_MAX), "prose"),
+            Cell(clipped(other.get(name, "—"), TEXT_MAX), "prose"),
         )
         for name in names
     ]
@@ -84,7 +83,7 @@ def _outcome(of: Stored) -> dict[str, str]:
     strongest = of.verdict.get("strongest")
     if isinstance(strongest, str | Mapping):
         rows["strongest model that held, dirty reads aside"] = _text(strongest)
-    evidence = _mapping(of.verdict.get("evidence"))
+    evidence = as_mapping(of.verdict.get("evidence"))
     rows |= {
         f"operations: {word.replace('_', ' ')}": f"{evidence[word]:,}"
         for word in COUNTS
@@ -97,14 +96,14 @@ def _outcome(of: Stored) -> dict[str, str]:
 def _checks(of: Stored) -> dict[str, str]:
     return {
         _text(check.get("checker")): f"{_text(check.get('result'))}: {_text(check.get('summary'))}"
-        for check in _mappings(of.verdict.get("checks"))
+        for check in as_mappings(of.verdict.get("checks"))
     }
 
 
 def _faults(of: Stored) -> dict[str, str]:
     asked: Counter[str] = Counter()
     effect: Counter[str] = Counter()
-    for fault in _mappings(_mapping(of.verdict.get("evidence")).get("faults")):
+    for fault in as_mappings(as_mapping(of.verdict.get("evidence")).get("faults")):
         name = _text(fault.get("name"))
         asked[name] += 1
         effect[name] += fault.get("took_effect") is True
@@ -112,14 +111,14 @@ def _faults(of: Stored) -> dict[str, str]:
 
 
 def _turns(of: Stored) -> dict[str, str]:
-    counts = _mapping(_mapping(of.verdict.get("evidence")).get("rare_turns"))
+    counts = as_mapping(as_mapping(of.verdict.get("evidence")).get("rare_turns"))
     return {name: f"{times:,}" for name, times in counts.items() if _is_number(times) and times}
 
 
 def _anomalies(of: Stored) -> dict[str, str]:
     rules: Counter[str] = Counter()
-    for check in _mappings(of.verdict.get("checks")):
-        for witness in _mappings(check.get("witnesses")):
+    for check in as_mappings(of.verdict.get("checks")):
+        for witness in as_mappings(check.get("witnesses")):
             rules[f"{_text(check.get('checker'))}: {_text(witness.get('rule'))}"] += 1
     rows = {name: f"{count:,}" for name, count in rules.items()}
     return rows | {f"fingerprint {fingerprint}": shape for fingerprint, shape in _fingerprints(of)}
@@ -139,23 +138,15 @@ def _fingerprints(of: Stored) -> list[tuple[str, str]]:
 
 def _plan(of: Stored) -> dict[str, str]:
     left_out = ("drawn", "format", "version", "options")
-    options = {f"option {name}": _text(value) for name, value in _mapping(of.plan.get("options")).items()}
+    options = {f"option {name}": _text(value) for name, value in as_mapping(of.plan.get("options")).items()}
     return options | {name: _text(value) for name, value in of.plan.items() if name not in left_out}
 
 
 def _document(path: Path) -> Json:
     try:
-        return _mapping(msgspec.json.decode(path.read_bytes()))
+        return as_mapping(msgspec.json.decode(path.read_bytes()))
     except (OSError, *NOT_JSON):
         return {}
-
-
-def _mapping(value: object) -> Json:
-    return value if isinstance(value, dict) else {}
-
-
-def _mappings(value: object) -> list[Json]:
-    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
 def _is_number(value: object) -> bool:
@@ -164,7 +155,3 @@ def _is_number(value: object) -> bool:
 
 def _text(value: object) -> str:
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()
-
-
-def _clipped(text: str) -> str:
-    return text if len(text) <= TEXT_MAX else text[: TEXT_MAX - 1] + "…"

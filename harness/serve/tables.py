@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from harness.pages.json_door import clipped
 from harness.pages.tables_page import Cell, Section
 
 FOLDER = "_tables"
@@ -54,8 +55,7 @@ def first_rows(results: Path, name: str) -> Section:
 
 
 def _text(value: object) -> str:
-    text = "" if value is None else str(value)
-    return text if len(text) <= TEXT_MAX else text[: TEXT_MAX - 1] + "…"
+    return clipped("" if value is None else str(value), TEXT_MAX)
 
 
 def _is_long(value: object) -> bool:

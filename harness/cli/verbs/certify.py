@@ -14,6 +14,7 @@ from checkers.history.values import many
 from harness.cli.exit_codes import ExitCode, gravest
 from harness.cli.options import ROOT, refuse_options, results_option
 from harness.cli.param_types import JOBS, InputPath, Number, OutputFile, Text, Whole
+from harness.pages.terminal.colour import printable
 
 if TYPE_CHECKING:
     from harness.campaigns.bars import Bar
@@ -176,7 +177,7 @@ def _certify(
     )
     click.echo(f"required     {bar.sentence}")
     for line in lines_of(made.certificate.given.measured):
-        click.echo(_printable(line))
+        click.echo(printable(line))
     click.echo(f"signed by    {made.certificate.given.signed_by or 'nobody (--key signs)'}")
     if old is not None:
         _say_changes(old, made.certificate)
@@ -210,12 +211,12 @@ def _verify(path: Path, key: Path | None) -> int:
     else:
         shown = verified.certificate.shown
         runs, proofs = len(shown["runs"]), shown["verdicts"]["proofs accepted"]
-        name = _printable(verified.certificate.name)
+        name = printable(verified.certificate.name)
         click.echo(
             f"VERIFIED  {name}: {many(runs, 'run')}, all valid, judged again by this code; {proofs:,} proofs accepted"
         )
     for note in verified.notes:
-        click.echo(f"  {_printable(note)}")
+        click.echo(f"  {printable(note)}")
     return _code(verified.refused) if verified.refused else ExitCode.VALID
 
 
@@ -244,26 +245,18 @@ def _say_changes(old: Certificate, new: Certificate) -> None:
         raise StoreError(
             "a certificate has parts of another form; try: qsync certify --verify FILE"
         ) from error
-    click.echo(
-        f"changes since {_printable(old.name)} of {_printable(old.given.made)}: {len(lines) or 'none'}"
-    )
+    click.echo(f"changes since {printable(old.name)} of {printable(old.given.made)}: {len(lines) or 'none'}")
     for line in lines:
-        click.echo(f"  {_printable(line)}")
+        click.echo(f"  {printable(line)}")
 
 
 def _say(word: str, lacks: Sequence[Lack]) -> None:
     click.echo(f"{word.upper()}: {many(len(lacks), 'reason')}")
     for lack in lacks[:LACKS_SHOWN]:
-        click.echo(f"  {_printable(lack.text)}")
+        click.echo(f"  {printable(lack.text)}")
     if len(lacks) > LACKS_SHOWN:
         click.echo(f"  … and {len(lacks) - LACKS_SHOWN} more")
 
 
 def _code(lacks: Sequence[Lack]) -> ExitCode:
     return gravest(ExitCode(lack.exit_code) for lack in lacks)
-
-
-def _printable(text: str) -> str:
-    from harness.pages.terminal.colour import printable
-
-    return printable(text)

@@ -20,6 +20,7 @@ from harness.cli.exit_codes import ExitCode, gravest
 from harness.cli.printing import print_json
 from harness.cli.verbs.check_one import Options, for_a_run, judged_file, run_folder
 from harness.errors import TRACEBACK_NOTE, HarnessError, WrongUse, broke, keep_traceback
+from harness.pages.terminal.colour import printable
 
 SUFFIXES = (
     ".edn",
@@ -88,7 +89,6 @@ def check_many(histories: Sequence[Path], options: Options, jobs: int | None) ->
             raise click.UsageError(
                 f"--{name.replace('_', '-')} is for one history, and these are {len(histories)}"
             )
-    from harness.pages.terminal.colour import printable
     from harness.pages.terminal.file_screen import jepsen_words
 
     rows = []

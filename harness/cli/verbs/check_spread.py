@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -16,9 +16,7 @@ from harness.cli.exit_codes import ExitCode, gravest
 from harness.cli.printing import print_json, print_run
 from harness.errors import StoreError, WrongUse
 from harness.judge.time_limit import limited
-
-if TYPE_CHECKING:
-    from pathlib import Path as Folder
+from harness.pages.terminal.colour import printable
 
 
 def check_spread(
@@ -68,7 +66,7 @@ def _session(master: str, conf: tuple[str, ...]) -> AbstractContextManager[Any]:
     return session(master, conf=settings_of(conf))
 
 
-def _runs(path: Path) -> list[Folder]:
+def _runs(path: Path) -> list[Path]:
     """All runs below a folder that have a record, oldest first."""
     paths = [plan_file.parent for depth in ("*", "*/*") for plan_file in path.glob(f"{depth}/plan.json")]
     runs = [
@@ -83,7 +81,6 @@ def _runs(path: Path) -> list[Folder]:
 def _tell_others(path: Path, runs: Collection[Path]) -> None:
     """Name what may be a history and is in no run: it is not judged, and the exit code says nothing of it."""
     from harness.cli.verbs.check_many import may_be_histories
-    from harness.pages.terminal.colour import printable
     from harness.results.scan import is_own
 
     found = may_be_histories(entry for entry in sorted(path.iterdir()) if not is_own(entry.name))
@@ -96,8 +93,6 @@ def _tell_others(path: Path, runs: Collection[Path]) -> None:
 
 
 def _print_many(judged: Iterable[tuple[Path, Mapping[str, Any]]], as_json: bool) -> int:
-    from harness.pages.terminal.colour import printable
-
     codes = []
     for run, verdict in judged:
         codes.append(ExitCode(verdict["exit_code"]))

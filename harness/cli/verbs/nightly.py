@@ -13,6 +13,7 @@ from harness.cli.exit_codes import ExitCode
 from harness.cli.options import refuse_options, results_option, spark_options
 from harness.cli.param_types import InputPath, Number, Text, Whole
 from harness.cli.printing import has_colour, print_json
+from harness.pages.terminal.colour import painted, printable
 
 if TYPE_CHECKING:
     from harness.campaigns.judging import Judge
@@ -101,7 +102,6 @@ def command(
 
     from checkers.history.values import many
     from harness.campaigns import known, nightly, plan
-    from harness.pages.terminal.colour import printable
     from harness.pages.terminal.working import working
 
     campaign = plan.read(plan_file)
@@ -155,7 +155,6 @@ def _compare(results: Path, names: tuple[str, str], as_json: bool) -> int:
     if as_json:
         print_json(comparison.to_json())
         return ExitCode(comparison.exit_code)
-    from harness.pages.terminal.colour import painted, printable
 
     name = comparison.after.name
     own = [book for path in journal.folders(results, name) if (book := journal.load(path))]
@@ -209,7 +208,6 @@ def _known(given: Path | None, plan_file: Path) -> Path | None:
 def _screen(summary: Summary, folder: Path) -> list[str]:
     from checkers.history.values import many
     from harness.campaigns.entries import entries
-    from harness.pages.terminal.colour import painted, printable
 
     on = has_colour()
     colours = {"new": "red", "expired": "yellow", "known": "dim"}

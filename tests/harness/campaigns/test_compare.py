@@ -164,7 +164,7 @@ def test_the_page_and_the_screen_say_the_same() -> None:
     today = night(23, *TODAY.ended, ended(odd, 1, "anomaly", odd, sentence=odd, shapes=(odd,)))
     found = compare(YESTERDAY, today)
     screen = "\n".join(line for line, _ in compared.lines(found, trend([YESTERDAY, today], 14)))
-    text = html(compared.page(found, trend([YESTERDAY, today], 14)))
+    text = html(compared.page(found, trend([YESTERDAY, today], 14), str))
     for each in found.anomalies:
         assert f"{each.change:<13} {each.fingerprint}" in screen
         assert escape(each.fingerprint) in text and escape(each.shape) in text

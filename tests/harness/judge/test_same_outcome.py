@@ -23,7 +23,7 @@ from harness.judge import EXIT_CODES, Case, Left, judge, outcome_of
 from harness.judge.audit import SETTLED
 from harness.judge.outcome import CONDITIONAL, OF_READS, result_of
 from harness.pages import page
-from harness.results import RunFolder, find_runs
+from harness.results import RunFolder
 from harness.results.scan import scan
 from harness.run.assemble import parts_of
 from harness.run.execute import execute
@@ -111,9 +111,9 @@ def by_nightly(run: RunFolder) -> tuple[int, str | None]:
 def by_tables(run: RunFolder) -> str | None:
     """What `qsync analyze` takes: the stored verdict of runs that have one."""
     root = run.path.parent.parent
-    (found,) = find_runs(root)
-    assert [each.path for each in scan(root).runs] == ([run.path] if found.outcome is not None else [])
-    return found.outcome
+    outcome = run.read_verdict_outcome()
+    assert [each.path for each in scan(root).runs] == ([run.path] if outcome is not None else [])
+    return outcome
 
 
 def same(qsync: Qsync, run: RunFolder) -> tuple[int, str | None]:

@@ -16,7 +16,7 @@ import pytest
 from checkers.history import jsonl
 from checkers.history.history import Header
 from harness.errors import StoreError, WrongUse
-from harness.results import RunFolder, find_runs, hashes, resolve, run_folder
+from harness.results import RunFolder, hashes, resolve, run_folder
 from harness.results.run_folder import GuardedFile
 from harness.systems.plans import planned, read
 from tests.harness.results.full_disk import FullDisk
@@ -87,7 +87,7 @@ def test_a_disk_that_is_full_at_the_plan_leaves_no_folder(
     monkeypatch.setattr(Path, "write_bytes", little)
     with pytest.raises(StoreError, match="No space left"):
         RunFolder.create(tmp_path, PLAN)
-    assert list((tmp_path / "nightly").iterdir()) == [] == find_runs(tmp_path)
+    assert list((tmp_path / "nightly").iterdir()) == []
 
 
 def test_a_read_only_disk_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -206,19 +206,17 @@ def test_what_is_no_run_is_one_line(tmp_path: Path, path: str) -> None:
         resolve(tmp_path / path)
 
 
-def test_all_runs_are_found_oldest_first(tmp_path: Path) -> None:
-    """If it failed, a campaign would leave runs out, or count the newest twice."""
-    first = RunFolder.create(tmp_path, PLAN, at=AT)
-    second = RunFolder.create(tmp_path, planned(name="a"), at=AT.replace(hour=6))
-    keep_verdict(second, {"outcome": "valid"})
-    third = RunFolder.create(tmp_path, PLAN, at=AT.replace(hour=7))
-    keep_verdict(third, {"made": "by somebody else"})
-    assert [(run.folder.path, run.outcome) for run in find_runs(tmp_path)] == [
-        (first.path, None),
-        (second.path, "valid"),
-        (third.path, None),
-    ]
-    assert find_runs(tmp_path / "nothing") == []
+def test_the_outcome_of_a_run_is_that_of_its_verdict(tmp_path: Path) -> None:
+    """If it failed, retention would remove an anomaly, or a campaign publish a run that nobody judged."""
+    for verdict, outcome in (
+        ({"outcome": "valid"}, "valid"),
+        ({"outcome": "not-evidence"}, "inconclusive"),
+        ({"made": "by somebody else"}, None),
+    ):
+        run = RunFolder.create(tmp_path, PLAN, at=AT)
+        assert run.read_verdict_outcome() is None
+        keep_verdict(run, verdict)
+        assert run.read_verdict_outcome() == outcome
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b"\xff", b"3"])

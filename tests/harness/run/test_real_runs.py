@@ -17,7 +17,6 @@ import pytest
 from checkers.history import jsonl
 from harness.faults.fault import Fault
 from harness.plan.plan import Drawn, to_json
-from harness.results import find_runs
 from harness.systems.plans import planned
 from tests.harness.processes import PATIENCE_S, is_gone, is_stopped, wait_until
 from tests.harness.runs import drawn_out
@@ -77,7 +76,7 @@ class Running:
     @property
     def run(self) -> Path:
         """The newest run's folder."""
-        return find_runs(self.results)[-1].folder.path
+        return max((path.parent for path in self.results.glob("*/*/plan.json")), key=lambda run: run.name)
 
 
 @pytest.fixture
