@@ -30,7 +30,8 @@ def by_signal() -> Iterator[None]:
     finally:
         for name, handler in before.items():
             signal.signal(name, handler)
-        _asked.clear()  # who works on without this has not been asked
+        # The code after this block has not been asked to end.
+        _asked.clear()
 
 
 def _ask(number: int, _frame: Any) -> NoReturn:

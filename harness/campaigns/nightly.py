@@ -198,7 +198,8 @@ class Nightly:
             likely_s = self._likely_s(runs.plans[task.cell], covered[task.cell].seconds)
             spent_s = book.spent_s + self.clock() - began_s
             if self.campaign.budget_s is None or spent_s + likely_s <= self.campaign.budget_s:
-                book.begin(task)  # before its process: after a kill the run counts as interrupted
+                # Before its process: after a kill the run counts as interrupted.
+                book.begin(task)
                 runs.begin(task)
 
     def _likely_s(self, plan: Plan, lately_s: float) -> float:

@@ -31,8 +31,7 @@ def campaigns(books: Sequence[Journal]) -> Sheet:
 def _campaign_row(book: Journal) -> dict[str, Any]:
     night = compare.night(book)
     return {
-        "id": f"{book.folder.parent.name}/{book.folder.name}",
-        "name": f"{book.folder.parent.name}/{book.folder.name}",
+        "id": _id(book),
         "link": campaign_link(book),
         "day": night.day,
         "runs": night.runs,
@@ -124,10 +123,7 @@ def under_way(all_runs: Iterable[Run], books: Iterable[Journal]) -> Sheet:
     rows = [
         (Cell(run.id, link=f"{run_link(run)}/live"), run.system, run.cluster, run.workload) for run in runs
     ]
-    more = [
-        (Cell(f"{book.folder.parent.name}/{book.folder.name}", link=campaign_link(book)), _state(book))
-        for book in nights
-    ]
+    more = [(Cell(_id(book), link=campaign_link(book)), _state(book)) for book in nights]
     return Sheet(
         title="Under way",
         place="Under way",
@@ -159,8 +155,11 @@ def campaign_link(book: Journal) -> str:
 
 
 def nights_link(one: Journal, other: Journal) -> str:
-    names = [f"{book.folder.parent.name}/{book.folder.name}" for book in (one, other)]
-    return "/nights?" + urlencode({"a": names[0], "b": names[1]})
+    return "/nights?" + urlencode({"a": _id(one), "b": _id(other)})
+
+
+def _id(book: Journal) -> str:
+    return f"{book.folder.parent.name}/{book.folder.name}"
 
 
 def _link_of_run(run: str) -> str:

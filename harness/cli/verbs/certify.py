@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -77,17 +77,10 @@ RUNS_PER_BUG = 8
 )
 def command(
     plan_file: Path | None,
-    results: Path,
     key: Path | None,
-    out: Path | None,
-    bar_name: str | None,
-    seeds_per_bug: int | None,
-    bugs_time_s: float,
-    jobs: int | None,
-    anew: bool,
-    against: Path | None,
     verified_file: Path | None,
     compare: tuple[Path, Path] | None,
+    **given: Any,
 ) -> int:
     """Run the matrix in PLAN (as `qsync nightly` does) and write a certificate, or say in plain lines what lacks.
 
@@ -97,8 +90,7 @@ def command(
     Without PLAN it runs plans/certify.toml. A certificate says what was required of its evidence; --bar names a lower
     bar than the default one. With --verify FILE the bundle alone is judged again, and nothing runs.
     """
-    given = [request for request in (plan_file, verified_file, compare) if request]
-    if len(given) > 1:
+    if sum(map(bool, (plan_file, verified_file, compare))) > 1:
         raise click.UsageError("expected one of: PLAN, --verify FILE, --compare OLD NEW; try: qsync certify")
     if compare:
         refuse_options("does not go with --compare, which runs and verifies nothing", but=("compare",))
@@ -106,29 +98,18 @@ def command(
     if verified_file is not None:
         refuse_options("does not go with --verify, which runs nothing", but=("verified_file", "key"))
         return _verify(verified_file, key)
-    return _certify(
-        plan_file or ROOT / PLAN,
-        results,
-        key,
-        out,
-        bar_name,
-        seeds_per_bug,
-        bugs_time_s,
-        jobs or os.cpu_count() or 1,
-        anew,
-        against,
-    )
+    return _certify(plan_file or ROOT / PLAN, key, **given)
 
 
 def _certify(
     plan_file: Path,
-    results: Path,
     key: Path | None,
+    results: Path,
     out: Path | None,
     bar_name: str | None,
     seeds_per_bug: int | None,
     bugs_time_s: float,
-    jobs: int,
+    jobs: int | None,
     anew: bool,
     against: Path | None,
 ) -> int:
@@ -153,7 +134,7 @@ def _certify(
             commit=code_version(),
             bar=bar,
             runs_per_bug=seeds_per_bug or max(RUNS_PER_BUG, bar.requires.runs_per_bug),
-            jobs=jobs,
+            jobs=jobs or os.cpu_count() or 1,
             time_limit_s=bugs_time_s,
             tell=lambda line: shown.say(f"qsync: {line}"),
             key=signer,
