@@ -69,10 +69,10 @@ def recurrence(anomalies: DataFrame, runs: DataFrame) -> DataFrame:
 def flaky_or_fixed(anomalies: DataFrame, runs: DataFrame) -> DataFrame:
     """Whether a fingerprint is gone, or only rare, by its silence since the last sighting.
 
-    In the cells where it was ever seen, it showed in `sightings` of the `tried` runs up to the last sighting. Were it
-    as frequent ever since, `silent` runs without it would come about with `chance` = (1 - rate) ** silent. With less
-    than 5 % it is called fixed; with 0 silent runs it is present; otherwise this is undecided. Inconclusive runs are
-    not counted.
+    In the cells where it was ever seen, it showed in `sightings` of the `tried` runs up to the last sighting. If all
+    orders of the runs are as likely, none of the last `silent` runs shows it with `chance` (Fisher's exact test). With
+    less than 5 % it is called fixed; with 0 silent runs it is present; otherwise this is undecided. Inconclusive runs
+    are not counted.
     """
     telling = runs.where(F.col("outcome") != "inconclusive").select("run", "started", _cell().alias("cell"))
     seen = anomalies.select("run", "fingerprint").distinct().join(telling, "run", "inner")
@@ -91,7 +91,14 @@ def flaky_or_fixed(anomalies: DataFrame, runs: DataFrame) -> DataFrame:
         .join(cells.groupBy("fingerprint").agg(F.sum("sightings").alias("sightings")), "fingerprint", "inner")
     )
     rate = F.col("sightings") / F.col("tried")
-    chance = F.pow(1 - rate, F.col("silent"))
+    # No (1 - rate) ** silent: the runs up to a sighting show it more often than others, one alone always.
+    chance = F.aggregate(
+        F.sequence(F.lit(0), F.col("sightings") - 1),
+        F.lit(1.0),
+        lambda so_far, others: (
+            so_far * (F.col("tried") - others) / (F.col("tried") + F.col("silent") - others)
+        ),
+    )
     says = (
         F.when(F.col("silent") == 0, "present").when(F.col("chance") < SURE, "fixed").otherwise("cannot tell")
     )
