@@ -142,6 +142,16 @@ class Verified:
     holds: bool
 
 
+class RefusedError(Exception):
+    """A proof does not prove what it claims."""
+
+
+def need(true: bool, otherwise: str) -> None:
+    """Refuse the proof in these words unless this is true."""
+    if not true:
+        raise RefusedError(otherwise)
+
+
 def concluded(
     checker: str,
     witnesses: Sequence[Witness],

@@ -147,22 +147,6 @@ def check(cut: SetCut) -> Verdict:
     )
 
 
-def restored_differs(cut: NodeCut, restored: NodeCut) -> list[str]:
-    """The changes that a restore of the cut has on a node, in sentences: all of them must survive."""
-    return [
-        f"{cut.node} had {name} {was} at the cut, and has {now} after the restore"
-        for name, was, now in (
-            ("vclock", counted(cut.vclock), counted(restored.vclock)),
-            ("term", cut.term, restored.term),
-            ("votes", dict(cut.votes), dict(restored.votes)),
-            ("term map", dict(cut.terms), dict(restored.terms)),
-            ("confirmed vclock", counted(cut.confirmed), counted(restored.confirmed)),
-            ("statuses", dict(cut.statuses), dict(restored.statuses)),
-        )
-        if was != now
-    ]
-
-
 def _origins(cut: SetCut) -> Iterator[Witness]:
     for origin in cut.nodes:
         done = origin.vclock.get(origin.replica, 0)

@@ -18,10 +18,7 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from checkers.cuts.trace import RECEIVE, SEND, Life, Trace
-
-
-class RefusedError(Exception):
-    """A proof does not prove what it claims."""
+from checkers.verdict import RefusedError, need
 
 
 def check(
@@ -40,7 +37,7 @@ def check(
     """
     try:
         changes = {node: row for node, row in _changes(trace, cut).items() if node not in sideless}
-        _need(bool(changes), "no node changed its colour")
+        need(bool(changes), "no node changed its colour")
         match result, proof["kind"]:
             case "valid", "frontier":
                 _frontier(trace, changes, proof["inside"], asked_ns, ended_ns)
@@ -50,11 +47,6 @@ def check(
                 raise RefusedError(f"a proof of kind {proof['kind']!r} does not show {result}")
     except (LookupError, TypeError, ValueError, OverflowError) as error:
         raise RefusedError(f"the proof cannot be read: {error}") from error
-
-
-def _need(true: bool, otherwise: str) -> None:
-    if not true:
-        raise RefusedError(otherwise)
 
 
 def _changes(trace: Trace, cut: str) -> dict[str, tuple[int, int]]:
@@ -72,23 +64,23 @@ def _changes(trace: Trace, cut: str) -> dict[str, tuple[int, int]]:
 
 def _message(trace: Trace, changes: Mapping[str, tuple[int, int]], path: list[Mapping[str, Any]]) -> None:
     rows = [trace.row_of(place) for place in path]
-    _need(len(rows) >= 2 and len(rows) % 2 == 0, "a path is of sends and receives in turn")
+    need(len(rows) >= 2 and len(rows) % 2 == 0, "a path is of sends and receives in turn")
     first, last = path[0]["node"], path[-1]["node"]
-    _need(first in changes and rows[0] > changes[first][0], "its first send is not outside")
-    _need(last in changes and rows[-1] < changes[last][0], "its last receive is not inside")
+    need(first in changes and rows[0] > changes[first][0], "its first send is not outside")
+    need(last in changes and rows[-1] < changes[last][0], "its last receive is not inside")
     for place in range(0, len(rows), 2):
         send, receive = rows[place], rows[place + 1]
-        _need(trace.kind[send] == SEND and trace.kind[receive] == RECEIVE, "a row is of another kind")
+        need(trace.kind[send] == SEND and trace.kind[receive] == RECEIVE, "a row is of another kind")
         sender = trace.lives[trace.peer[receive]] if trace.peer[receive] >= 0 else None
         is_theirs = sender is not None and (sender.node, sender.life) == (
             path[place]["node"],
             path[place]["life"],
         )
-        _need(is_theirs and trace.seq[send] == trace.seq[receive], "a receive is of another message")
+        need(is_theirs and trace.seq[send] == trace.seq[receive], "a receive is of another message")
         if place:
             here, before = path[place], path[place - 1]
             same = (here["node"], here["life"]) == (before["node"], before["life"])
-            _need(same and before["position"] < here["position"], "it leaves out how a node came to know")
+            need(same and before["position"] < here["position"], "it leaves out how a node came to know")
 
 
 def _frontier(
@@ -99,16 +91,14 @@ def _frontier(
     ended_ns: int,
 ) -> None:
     inside = {(node, life): size for node, life, size in claimed}
-    _need(all(type(size) is int for size in inside.values()), "how many rows are inside is no whole number")
-    _need(len(inside) == len(claimed) == len(trace.lives), "it does not name every life once")
+    need(all(type(size) is int for size in inside.values()), "how many rows are inside is no whole number")
+    need(len(inside) == len(claimed) == len(trace.lives), "it does not name every life once")
     for life in trace.lives:
         size, length = inside[life.node, life.life], life.end - life.first
-        _need(0 <= size <= length, f"{life.name} has no {size} rows")
+        need(0 <= size <= length, f"{life.name} has no {size} rows")
         if life.node in changes:
             expected = min(max(changes[life.node][0] - life.first, 0), length)
-            _need(
-                size == expected, f"{life.name} is inside up to its colour change at {expected}, not {size}"
-            )
+            need(size == expected, f"{life.name} is inside up to its colour change at {expected}, not {size}")
     losses = list(_losses(trace))
     start_ns = None
     if trace.is_one_clock:
@@ -120,7 +110,7 @@ def _frontier(
         was_before = start_ns is not None and until is not None and until < start_ns
         was_after = start_ns is not None and 0 <= ended_ns < since
         is_out = changes[life.node][0] <= behind if life.node in changes else was_after
-        _need(was_before or is_out, life.torn or f"{life.name} has lost rows")
+        need(was_before or is_out, life.torn or f"{life.name} has lost rows")
 
 
 def _no_message(
@@ -139,7 +129,7 @@ def _no_message(
         for row in range(life.first, life.end):
             if trace.kind[row] == SEND:
                 key = (place, int(trace.seq[row]))
-                _need(key not in sent, f"{life.name} has two messages of number {key[1]}")
+                need(key not in sent, f"{life.name} has two messages of number {key[1]}")
                 sent[key] = row - life.first < inside[life.node, life.life]
     for life in trace.lives:
         for row in range(life.first, life.first + inside[life.node, life.life]):
@@ -148,7 +138,7 @@ def _no_message(
             sender, number = int(trace.peer[row]), int(trace.seq[row])
             message = f"{life.name} received message {number}"
             if (sender, number) in sent:
-                _need(sent[sender, number], f"{message} inside, and it was sent outside")
+                need(sent[sender, number], f"{message} inside, and it was sent outside")
                 continue
             is_early = start_ns is not None and len(trace.time_ns) > 0 and int(trace.time_ns[row]) < start_ns
             its_life = trace.lives[sender] if sender >= 0 else None
@@ -157,7 +147,7 @@ def _no_message(
                 and its_life.node in changes
                 and its_life.end <= changes[its_life.node][0]
             )
-            _need(is_early or was_over, f"{message}, whose send is not recorded")
+            need(is_early or was_over, f"{message}, whose send is not recorded")
 
 
 def _losses(trace: Trace) -> Iterator[tuple[Life, int, int, int | None]]:

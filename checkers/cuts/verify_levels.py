@@ -6,8 +6,7 @@ from checkers.cuts import verify, verify_logs
 from checkers.cuts.checker import Given, sideless
 from checkers.cuts.logs import Cut
 from checkers.cuts.report import NOTHING, Judgement, Level, Report
-from checkers.cuts.verify import RefusedError
-from checkers.verdict import Verdict, Verified, merged
+from checkers.verdict import RefusedError, Verdict, Verified, merged
 
 PROVED: frozenset[Level] = frozenset({"messages", "transactions", "closure", "external-causality"})
 """The levels whose judgements have proofs."""

@@ -17,7 +17,7 @@ from typing import Any
 
 from checkers.cuts.logs import BASE, COMMITTED, FINISH, REBALANCED, START, Logs, Operation
 from checkers.cuts.trace import name_of
-from checkers.cuts.verify import RefusedError
+from checkers.verdict import RefusedError, need
 
 Befores = dict[str, set[int]]
 
@@ -42,9 +42,9 @@ def check(
                 _CHECKS[level](logs, before, takes, operations)
             case "transactions", "invalid", "torn":
                 xid = logs.xids.index(proof["xid"])
-                _need({proof["has"], proof["lacks"]} <= takes[xid], "one of them is no participant")
-                _need(xid in before[proof["has"]], f"{proof['has']} does not have it")
-                _need(xid not in before[proof["lacks"]], f"{proof['lacks']} has it")
+                need({proof["has"], proof["lacks"]} <= takes[xid], "one of them is no participant")
+                need(xid in before[proof["has"]], f"{proof['has']} does not have it")
+                need(xid not in before[proof["lacks"]], f"{proof['lacks']} has it")
             case "closure", "invalid", "gap":
                 _gap(logs, before, proof)
             case "external-causality", "invalid", "inversion":
@@ -53,11 +53,6 @@ def check(
                 raise RefusedError(f"a proof of kind {proof['kind']!r} does not show {level} {result}")
     except (LookupError, TypeError, ValueError) as error:
         raise RefusedError(f"the proof cannot be read: {error}") from error
-
-
-def _need(true: bool, otherwise: str) -> None:
-    if not true:
-        raise RefusedError(otherwise)
 
 
 def _records(logs: Logs, node: str) -> range:
@@ -143,17 +138,17 @@ def _committed_before_base(logs: Logs, node: str, base: int) -> set[int]:
 
 
 def _sides(logs: Logs, baseline: Sequence[str], cut: str, claimed: Mapping[str, Sequence[int]]) -> None:
-    _need(bool(baseline) and set(baseline) <= claimed.keys(), "it leaves out a server of the baseline")
+    need(bool(baseline) and set(baseline) <= claimed.keys(), "it leaves out a server of the baseline")
     for node, (start, finish) in claimed.items():
         first = _records(logs, node).start
-        _need(_mark(logs, node, START, cut) == first + start, f"START of {cut} is elsewhere on {node}")
-        _need(_mark(logs, node, FINISH, cut) == first + finish, f"FINISH of {cut} is elsewhere on {node}")
+        need(_mark(logs, node, START, cut) == first + start, f"START of {cut} is elsewhere on {node}")
+        need(_mark(logs, node, FINISH, cut) == first + finish, f"FINISH of {cut} is elsewhere on {node}")
 
 
 def _agree(logs: Logs, before: Befores, takes: Mapping[int, set[str]], _: Sequence[Operation]) -> None:
     for xid, nodes in takes.items():
         sides = {xid in before[node] for node in nodes}
-        _need(len(sides) == 1, f"{logs.xids[xid]} is on both sides")
+        need(len(sides) == 1, f"{logs.xids[xid]} is on both sides")
 
 
 def _versions(logs: Logs, node: str) -> dict[int, list[tuple[int, int]]]:
@@ -177,14 +172,14 @@ def _prefixes(logs: Logs, before: Befores, takes: Mapping[int, set[str]], _: Seq
             earlier: int | None = None
             for version, xid in versions:
                 same = writers.setdefault((key, version), xid)
-                _need(same == xid, f"a version of {logs.keys[key]} has two writers")
+                need(same == xid, f"a version of {logs.keys[key]} has two writers")
                 is_gap = earlier is not None and xid in before[node] and earlier not in before[node]
                 # A gap beside a torn writer is a violation of the level "transactions", and not of this one.
                 is_torn = any(
                     len({writer in before[taker] for taker in takes.get(writer, ())}) > 1
                     for writer in (xid, -1 if earlier is None else earlier)
                 )
-                _need(not is_gap or is_torn, f"{node} lacks a version of {logs.keys[key]}")
+                need(not is_gap or is_torn, f"{node} lacks a version of {logs.keys[key]}")
                 earlier = xid
 
 
@@ -193,8 +188,8 @@ def _gap(logs: Logs, before: Befores, proof: Mapping[str, Any]) -> None:
     versions = _versions(logs, proof["node"])[logs.keys.index(proof["key"])]
     firsts = [version for version, xid in versions if xid == earlier]
     thens = [version for version, xid in versions if xid == later]
-    _need(min(firsts) < max(thens), "the writers have the other order")
-    _need(later in before[proof["node"]] and earlier not in before[proof["node"]], "BEFORE is not so")
+    need(min(firsts) < max(thens), "the writers have the other order")
+    need(later in before[proof["node"]] and earlier not in before[proof["node"]], "BEFORE is not so")
 
 
 def _known(
@@ -217,7 +212,7 @@ def _ordered(
         for xid, time_ns in _learned(logs, operations)
         if xid in takes and not any(xid in before[node] for node in takes[xid])
     ]
-    _need(not has or not lacks or min(lacks) >= max(has), "a transaction that a client knew of is missing")
+    need(not has or not lacks or min(lacks) >= max(has), "a transaction that a client knew of is missing")
 
 
 def _learned(logs: Logs, operations: Sequence[Operation]) -> list[tuple[int, int]]:
@@ -240,11 +235,11 @@ def _inversion(
 ) -> None:
     known = _known(logs, takes, operations)
     earlier, later = logs.xids.index(proof["earlier"]), logs.xids.index(proof["later"])
-    _need(not any(earlier in before[node] for node in takes[earlier]), "the earlier one is in BEFORE")
-    _need(all(later in before[node] for node in takes[later]), "the later one is not in BEFORE")
+    need(not any(earlier in before[node] for node in takes[earlier]), "the earlier one is in BEFORE")
+    need(all(later in before[node] for node in takes[later]), "the later one is not in BEFORE")
     done = [time_ns for xid, time_ns in _learned(logs, operations) if xid == earlier]
     asked = [operation.invoked_ns for xid, operation in known if xid == later]
-    _need(min(done) < max(asked), "no client knew of it before the other was invoked")
+    need(min(done) < max(asked), "no client knew of it before the other was invoked")
 
 
 _CHECKS = {"transactions": _agree, "closure": _prefixes, "external-causality": _ordered}

@@ -29,7 +29,7 @@ from typing import Any
 from checkers.history.history import History
 from checkers.history.operation import Operation
 from checkers.proofs.meaning import FIRST, OPEN, STEPS, WRONG, Op, Terms, first_of, keys_of, op_of, plain
-from checkers.verdict import Verdict, Verified
+from checkers.verdict import RefusedError, Verdict, Verified, need
 
 STEPS_MAX = 1_000_000
 REGISTERS = {"cas-register": "register"}
@@ -40,10 +40,6 @@ PUTS_AND_TAKES = {
     "priority-queue": ("insert", "poll"),
 }
 """Models by their other names."""
-
-
-class RefusedError(Exception):
-    """A proof does not prove what it claims."""
 
 
 def check(history: History, verdict: Verdict, asked: Terms) -> Verified:
@@ -84,14 +80,9 @@ def _prove(model: str, ops: Sequence[Op], proof: Mapping[str, Any], first: Any) 
             _element(model, ops, set(proof["operations"]), first)
         case "configurations":
             past = list(_until(ops, proof["until"]))
-            _need(not _possible(model, past, first), "some order explains all of it")
+            need(not _possible(model, past, first), "some order explains all of it")
         case kind:
             raise RefusedError(f"no such kind of proof: {kind!r}")
-
-
-def _need(true: bool, otherwise: str) -> None:
-    if not true:
-        raise RefusedError(otherwise)
 
 
 def _operations_judged(history: History, asked: Terms) -> Iterable[Operation]:
@@ -114,52 +105,50 @@ def _operations_judged(history: History, asked: Terms) -> Iterable[Operation]:
 def _about(
     model: str, judged: Iterable[tuple[set[str | None], Op]], keys: Sequence[str | None]
 ) -> Iterable[Op]:
-    _need(len(keys) == 1 or model == "multi-register", "objects that nothing holds together")
+    need(len(keys) == 1 or model == "multi-register", "objects that nothing holds together")
     for about, op in judged:
-        _need(about <= set(keys) or not about & set(keys), "an operation is about other keys too")
+        need(about <= set(keys) or not about & set(keys), "an operation is about other keys too")
         if about & set(keys) and (op.over < OPEN or not op.looks):
             yield op
 
 
 def _order(model: str, ops: Sequence[Op], named: Sequence[int], first: Any) -> None:
     by_id = {op.id: op for op in ops}
-    _need(
+    need(
         len(set(named)) == len(named) and set(named) <= by_id.keys(),
         "it names operations twice, or unknown ones",
     )
-    _need({op.id for op in ops if op.over < OPEN} <= set(named), "an operation that happened is missing")
+    need({op.id for op in ops if op.over < OPEN} <= set(named), "an operation that happened is missing")
     state, latest = first, -1.0
     for op in map(by_id.__getitem__, named):
-        _need(op.over > latest, f"operation {op.id} was over before one that stands before it began")
+        need(op.over > latest, f"operation {op.id} was over before one that stands before it began")
         state, latest = STEPS[model, op.word](state, op.value), max(latest, op.began)
-        _need(state is not WRONG, f"operation {op.id} cannot have had its answer")
+        need(state is not WRONG, f"operation {op.id} cannot have had its answer")
 
 
 def _zones(model: str, ops: Sequence[Op], values: Sequence[Any], start: Any) -> None:
-    _need(
-        model == "register" and all(op.word != "cas" for op in ops), "more than writes may change the value"
-    )
-    _need(0 < len(values) <= 2, "one value or two are needed")
+    need(model == "register" and all(op.word != "cas" for op in ops), "more than writes may change the value")
+    need(0 < len(values) <= 2, "one value or two are needed")
     bounds = []
     for value in values:
         cluster = [op for op in ops if op.word in ("read", "write") and op.value == value]
         made = [op.began for op in cluster if op.word == "write"] + [-1.0] * (value == start)
-        _need(len(made) <= 1, "a value that was written twice")
+        need(len(made) <= 1, "a value that was written twice")
         first, last = min(op.over for op in cluster), max(op.began for op in cluster)
         if not made or first < made[0]:
             return  # read, but never written; or read before that
         bounds.append((min(first, *made, OPEN) if value == start else first, last))
-    _need(len(set(values)) == 2, "these reads fit their write")
+    need(len(set(values)) == 2, "these reads fit their write")
     (first, last), (other_first, other_last) = bounds
-    _need(first < other_last and other_first < last, "one may have ended before the other began")
+    need(first < other_last and other_first < last, "one may have ended before the other began")
 
 
 def _element(model: str, ops: Sequence[Op], named: set[int], first: Any) -> None:
     """Whatever becomes of other elements: each time that this one came out, it had been put in once more before."""
     puts, takes = PUTS_AND_TAKES.get(model, ("", ""))
-    _need(bool(puts) and first == FIRST[model], "no queue or stack that began empty")
+    need(bool(puts) and first == FIRST[model], "no queue or stack that began empty")
     values = {op.value for op in ops if op.id in named}
-    _need(len(values) == 1, "its operations are about several elements, or none")
+    need(len(values) == 1, "its operations are about several elements, or none")
     of_element = [op for op in ops if op.value in values and op.word in (puts, takes)]
     for out in (op for op in of_element if op.word == takes):
         came = sum(op.word == takes and op.over <= out.over for op in of_element)
@@ -185,7 +174,7 @@ def _witness(
             op for op in past if op.id == after and op.over < OPEN and op.word in ("read", "write", "cas")
         )
         beside = (op for op in ops if op.over > fixing.began and op.began < fixing.over and op.over < OPEN)
-        _need(
+        need(
             model == "register" and all(op.looks or op is fixing for op in beside),
             "another change ran beside it",
         )
@@ -193,13 +182,13 @@ def _witness(
         past = [op for op in past if op.over == OPEN or op.began > fixing.over]
     stay = [op for op in past if op.id in named]
     gone = [op for op in past if op.id not in named and not op.looks]
-    _need(len(stay) == len(named), "it names operations that are not of that time")
-    _need(not gone or model == "register", "a change that may not be left out")
+    need(len(stay) == len(named), "it names operations that are not of that time")
+    need(not gone or model == "register", "a change that may not be left out")
     left = {op.value[1] if op.word == "cas" else op.value for op in gone}
     needy = [op for op in stay if op.word != "write"]
     helped = any(STEPS[model, op.word](value, op.value) is not WRONG for value in left for op in needy)
-    _need(not helped, "what is left out could help")
-    _need(not _possible(model, stay, state), "some order explains them")
+    need(not helped, "what is left out could help")
+    need(not _possible(model, stay, state), "some order explains them")
 
 
 def _possible(model: str, ops: Sequence[Op], first: Any) -> bool:
@@ -216,7 +205,7 @@ def _possible(model: str, ops: Sequence[Op], first: Any) -> bool:
                 running.id for running in pending.values() if running.looks and _fits(model, state, running)
             }
             # Refused, not accepted: what was not looked at may be possible.
-            _need((steps := steps + 1) < STEPS_MAX, "too much is possible to look at all of it")
+            need((steps := steps + 1) < STEPS_MAX, "too much is possible to look at all of it")
             if not ends or op.id in done:
                 after.add((state, done - {op.id} if ends else done))
             elif (state, done) not in visited:

@@ -63,8 +63,7 @@ from checkers.proofs.transactions import (
     saw,
     transactions_in,
 )
-from checkers.proofs.verify import RefusedError
-from checkers.verdict import Verdict, Verified
+from checkers.verdict import RefusedError, Verdict, Verified, need
 
 NO_ORDER = "no-order"
 OF_KEYS = "cyclic-versions"
@@ -124,11 +123,6 @@ def _proofs(verdict: Verdict, promise: _Promise) -> Iterator[tuple[str, Callable
             yield proof["kind"], None
 
 
-def _need(true: bool, otherwise: str) -> None:
-    if not true:
-        raise RefusedError(otherwise)
-
-
 # ---- valid
 
 
@@ -141,31 +135,31 @@ def _executed(
     steps = (
         [(int(event), word) for event, word in claimed] if splits else [(int(each), "") for each in claimed]
     )
-    _need(len(set(steps)) == len(steps), "it names a transaction twice")
-    _need(
+    need(len(set(steps)) == len(steps), "it names a transaction twice")
+    need(
         not splits or {word for _, word in steps} <= {"snapshot", "commit"},
         "a step is no snapshot and no commit",
     )
     committed = [known[event] for event, word in steps if word != "snapshot"]
-    _need(
+    need(
         {txn.id for txn in known.values() if txn.ok} <= {txn.id for txn in committed},
         "a transaction that happened is missing",
     )
     for txn in committed:
-        _need(not txn.failed, f"the transaction of event {txn.id} had failed")
+        need(not txn.failed, f"the transaction of event {txn.id} had failed")
     keeps_keys(promise.of_keys, committed)
     if kind == "order":
-        _need(base not in BY_STEPS, "an order of versions is too little")
+        need(base not in BY_STEPS, "an order of versions is too little")
         keeps_versions(base, order, committed)
         return
     steps_of = "snapshot-isolation" if splits and base not in SPLIT else base
-    _need(base in implied_by(steps_of), "snapshots are too little")
+    need(base in implied_by(steps_of), "snapshots are too little")
     store = Store(steps_of, order, known.values())
     for event, word in steps:
         if word != "commit":
             store.read(known[event])
         if word != "snapshot":
-            _need(event in store.looked, f"event {event} commits before its snapshot")
+            need(event in store.looked, f"event {event} commits before its snapshot")
             store.commit(known[event])
 
 
@@ -185,7 +179,7 @@ def _anomaly(name: str, shown: Mapping[str, Any], promise: _Promise) -> Callable
 
 
 def _without_circle(name: str, word: str, events: Sequence[int], promise: _Promise, known: Known) -> None:
-    _need(forbids(promise.base, name), f"{promise.base} does not forbid it")
+    need(forbids(promise.base, name), f"{promise.base} does not forbid it")
     if name != "internal":  # what differs in value is of different writes
         known = Duplicates(known).certain()
     named, keys = [known[event] for event in events], keys_shown_as(word, known)
@@ -193,7 +187,7 @@ def _without_circle(name: str, word: str, events: Sequence[int], promise: _Promi
     if name == "fractured-read" and not shown:
         orders = _Orders(known, promise.of_keys)
         shown = any(_is_fractured(key, named, orders) for key in keys)
-    _need(shown, "these transactions do not show it")
+    need(shown, "these transactions do not show it")
 
 
 def _is_fractured(key: str, named: Sequence[Txn], orders: _Orders) -> bool:
@@ -243,31 +237,31 @@ def _no_order(events: Sequence[int], promise: _Promise, known: Known) -> None:
         for event, txn in part.items()
     }
     cases = Duplicates(part).cases()
-    _need(not is_possible(promise.base, promise.order, promise.of_keys, cases), "they have an execution")
+    need(not is_possible(promise.base, promise.order, promise.of_keys, cases), "they have an execution")
 
 
 def _circle(
     edges: Sequence[Mapping[str, Any]], events: Mapping[str, int], promise: _Promise, known: Known
 ) -> None:
-    _need(
+    need(
         forbids_circle(promise.base, [(edge["kind"], bool(edge["predicate"])) for edge in edges]),
         f"{promise.base} does not forbid it",
     )
     known = Duplicates(known).certain()
     for edge, after in zip(edges, [*edges[1:], edges[0]], strict=True):
-        _need(edge["to"] == after["from"], "it is not a circle")
+        need(edge["to"] == after["from"], "it is not a circle")
         one, other = known[events[edge["from"]]], known[events[edge["to"]]]
-        _need(
+        need(
             not (one.failed or other.failed) and one is not other,
             "a transaction that did not happen is in it",
         )
         reason = f"{edge['from']} need not come before {edge['to']} ({edge['kind']})"
         if edge["kind"] in ("realtime", "process"):
-            _need(_is_over(one, other, promise.order, edge["kind"]), reason)
+            need(_is_over(one, other, promise.order, edge["kind"]), reason)
         else:
             keys = keys_shown_as(edge["key"], known)
             orders = _Orders(known, promise.key_order)
-            _need(any(_precedes(edge, key, one, other, orders) for key in keys), reason)
+            need(any(_precedes(edge, key, one, other, orders) for key in keys), reason)
 
 
 def _is_over(one: Txn, other: Txn, order: int, kind: str) -> bool:
@@ -327,8 +321,8 @@ def _circular_key(name: str, word: str, promise: _Promise, known: Known) -> None
     """Raise RefusedError unless some version of the register comes before itself, or before null."""
     base, order = promise.base, promise.of_keys if name == OF_KEYS else promise.key_order
     known = Duplicates(known).certain()
-    _need(forbids(base, name) and (name == OF_KEYS or order > 0), f"{base} does not forbid it")
-    _need(any(_is_circular(key, known, order) for key in keys_shown_as(word, known)), "it has an order")
+    need(forbids(base, name) and (name == OF_KEYS or order > 0), f"{base} does not forbid it")
+    need(any(_is_circular(key, known, order) for key in keys_shown_as(word, known)), "it has an order")
 
 
 def _is_circular(key: str, known: Known, order: int) -> bool:

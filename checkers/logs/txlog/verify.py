@@ -16,6 +16,8 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
+from checkers.verdict import RefusedError, need
+
 Records = Mapping[str, Sequence[Sequence[Any]]]
 Proof = Mapping[str, Any]
 Show = Callable[[Records, Proof], None]
@@ -35,10 +37,6 @@ NOT_SHOWN = frozenset(
 )
 
 
-class RefusedError(Exception):
-    """A proof does not prove what it claims."""
-
-
 def check(masters: Sequence[str], records: Records, verdict: Mapping[str, Any]) -> int:
     """How many proofs of the verdict (as JSON) were accepted; RefusedError for the first one that is wrong."""
     accepted, logs = 0, {master: records.get(master, ()) for master in masters}
@@ -48,7 +46,7 @@ def check(masters: Sequence[str], records: Records, verdict: Mapping[str, Any]) 
             if rule in NOT_SHOWN:
                 continue
             show = _SHOWN[rule]
-            _need(
+            need(
                 (verdict["result"] == "invalid") == bool(proof.get("records")), f"{rule} shows another result"
             )
             show(logs, proof)
@@ -58,16 +56,11 @@ def check(masters: Sequence[str], records: Records, verdict: Mapping[str, Any]) 
     return accepted
 
 
-def _need(true: bool, otherwise: str) -> None:
-    if not true:
-        raise RefusedError(otherwise)
-
-
 def _record(records: Records, proof: Proof, number: int, *kinds: str) -> tuple[str, int, Sequence[Any]]:
     """The master, the place and the record that a proof names."""
     master, place = proof["records"][number]
     record = records[master][place - 1]
-    _need(
+    need(
         not kinds or record[0] in kinds,
         f"record {place} of {master} is {record[0]}, not {' or '.join(kinds)}",
     )
@@ -109,17 +102,15 @@ def _key(ref: Sequence[Any]) -> tuple[int, str]:
 def _diverged(records: Records, proof: Proof) -> None:
     index, epoch = proof["index"], proof["epoch"]
     ends = [_queue(records, master, _epoch_end(records, master, epoch)) for master, _ in proof["records"]]
-    _need(
-        len(ends) == 2 and all(len(end) > index for end in ends), "two queues with such an entry are needed"
-    )
-    _need([*ends[0][index]] != [*ends[1][index]], "the entries are the same")
+    need(len(ends) == 2 and all(len(end) > index for end in ends), "two queues with such an entry are needed")
+    need([*ends[0][index]] != [*ends[1][index]], "the entries are the same")
 
 
 def _out_of_order(records: Records, proof: Proof) -> None:
     master, place, _ = _record(records, proof, -1, *APPENDS)
     queue = _queue(records, master, place)
     pairs = [(one, other) for one, other in pairwise(queue) if other[1] == proof["id"]]
-    _need(
+    need(
         any(one[1] == proof["before"] and _key(one) >= _key(other) for one, other in pairs),
         "they are in order",
     )
@@ -128,12 +119,12 @@ def _out_of_order(records: Records, proof: Proof) -> None:
 def _not_a_prefix(records: Records, proof: Proof) -> None:
     lost, above = proof["id"], proof["above"]
     _, _, made = _record(records, proof, 0, "made")
-    _need(made[3] == lost, "its record is of another transaction")
+    need(made[3] == lost, "its record is of another transaction")
     master, _, _ = _record(records, proof, 1, *APPENDS)
     ids = [ref[1] for ref in _queue(records, master)]
     before = ids[: ids.index(above)]
-    _need(lost not in before, "it is before the greater one")
-    _need(_newest(records, lost) < _newest(records, above), "it is not the smaller one")
+    need(lost not in before, "it is before the greater one")
+    need(_newest(records, lost) < _newest(records, above), "it is not the smaller one")
 
 
 def _newest(records: Records, name: str) -> tuple[int, str]:
@@ -163,11 +154,11 @@ def _skipped(records: Records, proof: Proof) -> None:
     waits, missing = known[proof["id"]], _missing(records, master, place)
     before = _queue(records, master, place - 1) if missing else []
     gone = {ref[1] for ref in _queue(records, master, place)}
-    _need(proof["id"] not in gone, "it is synchronised")
-    _need(_key(waits) < max(map(_key, record[2])), "it is not smaller")
-    _need(not before or _key(waits) > _key(before[-1]), "it came too late in a split")
+    need(proof["id"] not in gone, "it is synchronised")
+    need(_key(waits) < max(map(_key, record[2])), "it is not smaller")
+    need(not before or _key(waits) > _key(before[-1]), "it came too late in a split")
     lacks = waits[2] in missing and not _has(records, master, proof["id"], place - 1)
-    _need(not lacks, "it waits for the updates of a master that is left out")
+    need(not lacks, "it waits for the updates of a master that is left out")
 
 
 def _missing(records: Records, master: str, place: int) -> Sequence[str]:
@@ -181,18 +172,18 @@ def _missing(records: Records, master: str, place: int) -> Sequence[str]:
 
 def _shorter(records: Records, proof: Proof) -> None:
     master, place, record = _record(records, proof, 0, "added", "caught-up")
-    _need(record[1] < len(_queue(records, master, place - 1)), "nothing goes away")
+    need(record[1] < len(_queue(records, master, place - 1)), "nothing goes away")
 
 
 def _not_behind(records: Records, proof: Proof) -> None:
     master, place, record = _record(records, proof, 0, *APPENDS)
-    _need(_appended(record)[0] > len(_queue(records, master, place - 1)), "there are so many entries")
+    need(_appended(record)[0] > len(_queue(records, master, place - 1)), "there are so many entries")
 
 
 def _twice(records: Records, proof: Proof) -> None:
     master, place, _ = _record(records, proof, -1, *APPENDS)
     ids = [ref[1] for ref in _queue(records, master, place)]
-    _need(ids.count(proof["id"]) > 1, "it is there once")
+    need(ids.count(proof["id"]) > 1, "it is there once")
 
 
 # ---- what is kept and acquired
@@ -200,17 +191,17 @@ def _twice(records: Records, proof: Proof) -> None:
 
 def _lost(records: Records, proof: Proof) -> None:
     _, _, made = _record(records, proof, 0, "made")
-    _need(made[3] == proof["id"] and bool(proof["lacking"]), "its record is of another transaction")
+    need(made[3] == proof["id"] and bool(proof["lacking"]), "its record is of another transaction")
     for master in proof["lacking"]:
-        _need(all(ref[1] != proof["id"] for ref in _queue(records, master)), f"{master} has it")
+        need(all(ref[1] != proof["id"] for ref in _queue(records, master)), f"{master} has it")
 
 
 def _dropped(records: Records, proof: Proof) -> None:
     master, place, record = _record(records, proof, 0, "recovered")
-    _need(all(ref[1] != proof["id"] for ref in (*_queue(records, master, place), *record[6])), "it is there")
+    need(all(ref[1] != proof["id"] for ref in (*_queue(records, master, place), *record[6])), "it is there")
     by = proof["by"]
     known = (_ids(earlier) for earlier in records[by][: _epoch_end(records, by, record[1] - 1)])
-    _need(any(proof["id"] in ids for ids in known), f"{by} did not know it")
+    need(any(proof["id"] in ids for ids in known), f"{by} did not know it")
 
 
 def _ids(record: Sequence[Any]) -> set[str]:
@@ -230,7 +221,7 @@ def _ids(record: Sequence[Any]) -> set[str]:
 def _never_made(records: Records, proof: Proof) -> None:
     _, _, record = _record(records, proof, 0, "added", "caught-up")
     refs = [ref for ref in record[2] if ref[1] == proof["id"]]
-    _need(any(ref[0] not in _stamps_of(records, ref) for ref in refs), "it was made")
+    need(any(ref[0] not in _stamps_of(records, ref) for ref in refs), "it was made")
 
 
 def _stamps_of(records: Records, ref: Sequence[Any]) -> set[Any]:
@@ -259,15 +250,15 @@ def _has(records: Records, master: str, name: str, place: int | None = None) -> 
 
 def _not_acquired(records: Records, proof: Proof) -> None:
     master, place, record = _record(records, proof, 0, "added")
-    _need(any(ref[1] == proof["id"] for ref in record[2]), "the round does not add it")
-    _need(not _has(records, master, proof["id"], place), "it was acquired")
+    need(any(ref[1] == proof["id"] for ref in record[2]), "the round does not add it")
+    need(not _has(records, master, proof["id"], place), "it was acquired")
 
 
 def _poster(records: Records, proof: Proof) -> None:
     """At no time did the poster have the base of the round; with an id, it never had the base and its updates."""
     master, place, record = _record(records, proof, 0, "added")
     poster = proof["poster"]
-    _need(poster in record[4], "it was no poster")
+    need(poster in record[4], "it was no poster")
     epoch = max((event[1] for event in records[master][:place] if event[0] == "recovered"), default=0)
     theirs, length = 0, 0
     for at, event in enumerate([["life"], *records[poster]]):
@@ -277,8 +268,8 @@ def _poster(records: Records, proof: Proof) -> None:
             index, refs = _appended(event)
             length = index + len(refs)
         if theirs == epoch and length == record[1]:
-            _need("id" in proof, "it had the base")
-            _need(not _has(records, poster, proof["id"], at), "it had the updates")
+            need("id" in proof, "it had the base")
+            need(not _has(records, poster, proof["id"], at), "it had the updates")
 
 
 # ---- execution
@@ -300,24 +291,24 @@ def _executions(records: Records, master: str, place: int) -> tuple[int, int | N
 
 def _out_of_turn(records: Records, proof: Proof) -> None:
     master, place, record = _record(records, proof, 0, "executed")
-    _need(record[1] != _executions(records, master, place)[0] + 1, "it is its turn")
+    need(record[1] != _executions(records, master, place)[0] + 1, "it is its turn")
 
 
 def _another(records: Records, proof: Proof) -> None:
     master, place, record = _record(records, proof, 0, "executed")
     entry = _queue(records, master, place)[record[1] - 1 : record[1]]
-    _need([ref[1] for ref in entry] != [record[2]], "it is the entry")
+    need([ref[1] for ref in entry] != [record[2]], "it is the entry")
 
 
 def _entry_removed(records: Records, proof: Proof) -> None:
     master, place, record = _record(records, proof, 0, "added", "caught-up")
     index, kept = _executions(records, master, place)
-    _need(record[1] < (index if kept is None else kept), "it was not executed")
+    need(record[1] < (index if kept is None else kept), "it was not executed")
 
 
 def _without_restore(records: Records, proof: Proof) -> None:
     master, place, _ = _record(records, proof, 0, "executed")
-    _need(_executions(records, master, place)[1] is not None, "nothing was taken away, or it was restored")
+    need(_executions(records, master, place)[1] is not None, "nothing was taken away, or it was restored")
 
 
 def _backup_of(record: Sequence[Any]) -> Any:
@@ -332,7 +323,7 @@ def _restored_another(records: Records, proof: Proof) -> None:
         is_restored = earlier[0] == "restored" and not _in_split(records, master, at)
         if is_restored or (earlier[0] == "recovered" and _executions(records, master, at + 1)[1] is None):
             backup = None
-    _need(backup is None or [*backup[:2]] != [*record[1:3]], "it is its backup")
+    need(backup is None or [*backup[:2]] != [*record[1:3]], "it is its backup")
 
 
 def _backup_differs(records: Records, proof: Proof) -> None:
@@ -344,13 +335,13 @@ def _backup_differs(records: Records, proof: Proof) -> None:
             hashes[earlier[1]] = earlier[3]
         elif earlier[0] == "restored":
             hashes = {at: known for at, known in hashes.items() if at <= earlier[1]}
-    _need(hashes.get(index) != digest, "it had this state")
+    need(hashes.get(index) != digest, "it had this state")
 
 
 def _too_much(records: Records, proof: Proof) -> None:
     master, place, record = _record(records, proof, 0, "restored")
     _, kept = _executions(records, master, place)
-    _need(kept is not None and kept < record[1], "a recovery kept so many entries")
+    need(kept is not None and kept < record[1], "a recovery kept so many entries")
 
 
 def _restores(records: Records, proof: Proof) -> None:
@@ -368,8 +359,8 @@ def _state_differs(records: Records, proof: Proof) -> None:
             elif event[0] == "restored":
                 del done[event[1] :]
         histories.append((done, record[3]))
-    _need(histories[0][0] == histories[1][0], "other transactions were executed")
-    _need(histories[0][1] != histories[1][1], "the states are the same")
+    need(histories[0][0] == histories[1][0], "other transactions were executed")
+    need(histories[0][1] != histories[1][1], "the states are the same")
 
 
 # ---- counters
@@ -399,23 +390,23 @@ def _now(record: Sequence[Any]) -> int:
 def _fell(records: Records, proof: Proof) -> None:
     master, place, record = _record(records, proof, 0, "made", "heard", "recovered")
     before = _counter(records, master, place)
-    _need(_now(record) < before + (record[0] == "made"), "it did not fall")
+    need(_now(record) < before + (record[0] == "made"), "it did not fall")
 
 
 def _not_raised(records: Records, proof: Proof) -> None:
     _, _, record = _record(records, proof, 0, "heard", "recovered")
     least = record[3] or 0 if record[0] == "heard" else max(ref[0] for ref in (*record[5], *record[6]))
-    _need(_now(record) < least, "it was raised")
+    need(_now(record) < least, "it was raised")
 
 
 def _too_low(records: Records, proof: Proof) -> None:
     master, place, record = _record(records, proof, 0, "made")
-    _need(record[2] <= _counter(records, master, place), "the timestamp is above the counter")
+    need(record[2] <= _counter(records, master, place), "the timestamp is above the counter")
 
 
 def _too_high(records: Records, proof: Proof) -> None:
     _, _, record = _record(records, proof, 0, "made")
-    _need(record[2] > record[1], "the timestamp is not above the counter")
+    need(record[2] > record[1], "the timestamp is not above the counter")
 
 
 def _bound(records: Records, proof: Proof) -> None:
@@ -440,19 +431,19 @@ def _bound(records: Records, proof: Proof) -> None:
             if theirs == epoch and length == record[1]:
                 counters.append(_counter(records, poster, at + 1))
         counted += [counters[-1]] if counters else []
-    _need(record[3] > min(counted), "the bound is not above a counter")
+    need(record[3] > min(counted), "the bound is not above a counter")
 
 
 def _above(records: Records, proof: Proof) -> None:
     _, _, record = _record(records, proof, 0, "added")
-    _need(any(ref[0] > record[3] for ref in record[2]), "nothing is above the bound")
+    need(any(ref[0] > record[3] for ref in record[2]), "nothing is above the bound")
 
 
 def _not_counted(records: Records, proof: Proof) -> None:
     master, place, record = _record(records, proof, 0, "added")
     later = {event[1] for event in records[master][place - 1 :] if event[0] == "peer"}
     counted = {master, *record[4], *record[5], *_missing(records, master, place), *later}
-    _need(not counted.issuperset(records), "all are counted")
+    need(not counted.issuperset(records), "all are counted")
 
 
 # ---- policy and votes
@@ -480,18 +471,18 @@ def _in_split(records: Records, master: str, place: int) -> bool:
 
 def _changed(records: Records, proof: Proof) -> None:
     master, place, record = _record(records, proof, 0, "life", "strategy")
-    _need(_in_split(records, master, place), "there is no split")
-    _need(record[-1] != _strategy(records, master, place), "it is the same strategy")
+    need(_in_split(records, master, place), "there is no split")
+    need(record[-1] != _strategy(records, master, place), "it is the same strategy")
 
 
 def _without_strategy(records: Records, proof: Proof) -> None:
     master, place, _ = _record(records, proof, 0, "split", "recovering", "restored")
-    _need(_strategy(records, master, place) == "none", "there is a strategy")
+    need(_strategy(records, master, place) == "none", "there is a strategy")
 
 
 def _no_backup(records: Records, proof: Proof) -> None:
     master, place, record = _record(records, proof, 0, "split")
-    _need(record[2] is None and _strategy(records, master, place) != "none", "there is one")
+    need(record[2] is None and _strategy(records, master, place) != "none", "there is one")
 
 
 def _in_recovery(records: Records, proof: Proof) -> None:
@@ -501,7 +492,7 @@ def _in_recovery(records: Records, proof: Proof) -> None:
         for earlier in records[master][: place - 1]
         if earlier[0] in ("recovering", "thawed", "recovered")
     ]
-    _need(kinds[-1:] == ["recovering"], "there is no recovery")
+    need(kinds[-1:] == ["recovering"], "there is no recovery")
 
 
 def _frozen(records: Records, epoch: int) -> dict[str, list[list[Any]]]:
@@ -516,17 +507,17 @@ def _frozen(records: Records, epoch: int) -> dict[str, list[list[Any]]]:
 
 def _no_digest(records: Records, proof: Proof) -> None:
     _, _, record = _record(records, proof, 0, "recovered")
-    _need(len(_frozen(records, record[1] - 1)) < len(records), "all have frozen their queues")
+    need(len(_frozen(records, record[1] - 1)) < len(records), "all have frozen their queues")
 
 
 def _partial(records: Records, proof: Proof) -> None:
     _, _, record = _record(records, proof, 0, "recovered")
-    _need({*record[4]} != {*records}, "the votes are of all masters")
+    need({*record[4]} != {*records}, "the votes are of all masters")
 
 
 def _elected(records: Records, epoch: int) -> tuple[str, dict[str, int], dict[str, list[Any]]]:
     frozen = _frozen(records, epoch)
-    _need(frozen.keys() == {*records}, "a master has not frozen its queues")
+    need(frozen.keys() == {*records}, "a master has not frozen its queues")
     counts = {
         master: sum(1 for theirs in frozen.values() if branch[: len(theirs)] == theirs)
         for master, branch in frozen.items()
@@ -538,13 +529,13 @@ def _elected(records: Records, epoch: int) -> tuple[str, dict[str, int], dict[st
 def _wrong_winner(records: Records, proof: Proof) -> None:
     _, _, record = _record(records, proof, 0, "recovered")
     winner, counts, _ = _elected(records, record[1] - 1)
-    _need(record[3] != winner or dict(record[4]) != counts, "the vote is right")
+    need(record[3] != winner or dict(record[4]) != counts, "the vote is right")
 
 
 def _two_winners(records: Records, proof: Proof) -> None:
     _, _, first = _record(records, proof, 0, "recovered")
     _, _, second = _record(records, proof, 1, "recovered")
-    _need(first[1] == second[1] and first[3] != second[3], "they elect the same")
+    need(first[1] == second[1] and first[3] != second[3], "they elect the same")
 
 
 def _wrong_branch(records: Records, proof: Proof) -> None:
@@ -554,7 +545,7 @@ def _wrong_branch(records: Records, proof: Proof) -> None:
     if _strategy(records, master, place) != "smart":
         while not all(branch[: len(kept)] == kept for branch in frozen.values()):
             kept = kept[:-1]
-    _need([[*ref] for ref in _queue(records, master, place)] != kept, "it is the right branch")
+    need([[*ref] for ref in _queue(records, master, place)] != kept, "it is the right branch")
 
 
 # ---- what holds
@@ -563,19 +554,19 @@ def _wrong_branch(records: Records, proof: Proof) -> None:
 def _agree(records: Records, proof: Proof) -> None:
     """All queues are prefixes of the longest one of their epoch, in order; unless a master was ever left out."""
     ends = {master: _queue(records, master) for master in records}
-    _need({master: len(end) for master, end in ends.items()} == dict(proof["lengths"]), "the lengths differ")
+    need({master: len(end) for master, end in ends.items()} == dict(proof["lengths"]), "the lengths differ")
     if any(record[0] in ("split", "recovered") for log in records.values() for record in log):
         return
     longest = max(ends.values(), key=len)
-    _need(all([*end] == longest[: len(end)] for end in ends.values()), "the queues differ")
+    need(all([*end] == longest[: len(end)] for end in ends.values()), "the queues differ")
     keys = [*dict.fromkeys(map(_key, longest))]
-    _need(keys == sorted(keys), "the longest queue is not in order")
+    need(keys == sorted(keys), "the longest queue is not in order")
 
 
 def _all_once(records: Records, proof: Proof) -> None:
     for master, length in proof["lengths"].items():
         ids = [ref[1] for ref in _queue(records, master)]
-        _need(len(ids) == len(set(ids)) == length, f"{master} has an entry twice")
+        need(len(ids) == len(set(ids)) == length, f"{master} has an entry twice")
 
 
 def _counted(**kinds: str) -> Show:
@@ -584,19 +575,19 @@ def _counted(**kinds: str) -> Show:
     def shown(records: Records, proof: Proof) -> None:
         for name, kind in kinds.items():
             count = sum(record[0] == kind for log in records.values() for record in log)
-            _need(proof.get(name, 0) == count, f"the logs have {count} {name}")
+            need(proof.get(name, 0) == count, f"the logs have {count} {name}")
 
     return shown
 
 
 def _transactions(records: Records, proof: Proof) -> None:
     made = {record[3] for log in records.values() for record in log if record[0] == "made"}
-    _need(len(made) == proof["transactions"], f"the logs have {len(made)} transactions")
+    need(len(made) == proof["transactions"], f"the logs have {len(made)} transactions")
 
 
 def _all_in_turn(records: Records, proof: Proof) -> None:
     for master, index in proof["executed"].items():
-        _need(
+        need(
             _executions(records, master, len(records[master]) + 1)[0] == index,
             f"{master} has not executed so many",
         )

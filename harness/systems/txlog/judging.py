@@ -11,7 +11,7 @@ from checkers.check import Check
 from checkers.history.history import History
 from checkers.history.members import at_the_end
 from checkers.logs.txlog import CHECKS, PREFIX, Given, Name, check, log_of, verify
-from checkers.verdict import Verdict, Verified
+from checkers.verdict import RefusedError, Verdict, Verified
 from harness.plan.plan import SECOND_NS, Plan
 from harness.systems.parts import NodeFiles
 from harness.systems.txlog.logs import logs_in
@@ -66,7 +66,7 @@ class _Judging:
         without = hidden if proofs else (verdict.checker,)
         try:
             accepted = verify.check(masters, self._records(masters), verdict.to_json())
-        except verify.RefusedError as error:
+        except RefusedError as error:
             return Verified(0, (f"{verdict.checker}: {error}",), without, holds=False)
         return Verified(accepted, (), without, holds=not without)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from checkers.cuts.quorum_logs import Decision, NodeCut, SetCut, check, restored_differs
+from checkers.cuts.quorum_logs import Decision, NodeCut, SetCut, check
 
 CONFIRM = Decision(kind="confirm", origin=1, lsn=3, owner=1, until=2)
 PROMOTE = Decision(kind="promote", origin=2, lsn=1, owner=1, until=2, term=5)
@@ -170,26 +170,3 @@ def test_a_quorum_that_is_none_is_refused(quorum: int) -> None:
     """Rules that count nodes are passed by any cut."""
     with pytest.raises(ValueError, match="expected different nodes and a quorum of 3 members"):
         check(_set(OWNER, quorum=quorum))
-
-
-def test_a_restore_keeps_terms_votes_and_what_is_confirmed() -> None:
-    """A restored node could vote twice in a term, or forget what was confirmed."""
-    was = _node(
-        "a",
-        {0: 4, 1: 3},
-        term=5,
-        votes={5: 2},
-        terms={2: 5},
-        confirmed={1: 2},
-        statuses={SECOND: "confirmed"},
-    )
-    assert restored_differs(was, replace(was, vclock={1: 3})) == []
-    for field, value in {
-        "vclock": {1: 2},
-        "term": 4,
-        "votes": {},
-        "terms": {2: 4},
-        "confirmed": {},
-        "statuses": {SECOND: "pending"},
-    }.items():
-        assert len(restored_differs(was, replace(was, **{field: value}))) == 1, field  # type: ignore[arg-type] # by name
