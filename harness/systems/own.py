@@ -27,7 +27,7 @@ from dataclasses import dataclass, field, replace
 from importlib import metadata
 from importlib.metadata import EntryPoint
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import msgspec
 
@@ -98,6 +98,13 @@ class OwnOptions(Options, frozen=True, kw_only=True, forbid_unknown_fields=True)
         )
 
 
+class OwnReports(Reports):
+    def untold(self, statuses: Statuses) -> tuple[str, ...]:
+        """Nodes without a position. One that is alone follows no other node."""
+        silent = [node for node, status in statuses.items() if status and status.get("vclock") is None]
+        return tuple(silent) if len(statuses) > 1 else ()
+
+
 @dataclass(frozen=True, slots=True)
 class OwnStore(System):
     """Implements `harness.systems.System` for a store of which nothing is known but how to start and to ask it.
@@ -105,6 +112,8 @@ class OwnStore(System):
     `start` gives the command of a node at a `Place`; `promised` are fields of `harness.plan.promise.Promise` in
     which the store promises something else than configuration C ("" for nothing), by the words of `CHOICES` there.
     """
+
+    reports: ClassVar = OwnReports()
 
     summary: str
     start: Command | None = None
@@ -249,10 +258,6 @@ class OwnStore(System):
     def members(self) -> OwnMembers:
         return OwnMembers(self)
 
-    @property
-    def reports(self) -> OwnReports:
-        return REPORTS
-
     def promise(self, plan: Plan) -> Promise:
         """As configuration C, without the rollback of an isolated owner, which is known of our nodes only.
 
@@ -310,16 +315,6 @@ class OwnMembers(Members):
     def cannot_join(self, how: str, last_words: Sequence[str]) -> str:
         last = next((line for line in reversed(last_words) if line.strip()), "")
         return last if how == "exit 1" and any(words in last for words in self.store.cannot_join_says) else ""
-
-
-class OwnReports(Reports):
-    def untold(self, statuses: Statuses) -> tuple[str, ...]:
-        """Nodes without a position. One that is alone follows no other node."""
-        silent = [node for node, status in statuses.items() if status and status.get("vclock") is None]
-        return tuple(silent) if len(statuses) > 1 else ()
-
-
-REPORTS = OwnReports()
 
 
 def load(path: str) -> System:

@@ -23,6 +23,7 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 import msgspec
 
@@ -89,8 +90,35 @@ VERSIONS: Mapping[str, Mapping[str, str]] = {
 _NAMESPACE = uuid.UUID("0f6c35a7-7a0f-4a0e-9a5c-2f8f3d1f60aa")
 
 
+class TarantoolLogs(Xlogs):
+    def rules(self, plan: Plan) -> LogRules:
+        return LogRules(
+            promotes="at once", has_votes=plan.has_elections, quorum=plan.quorum_size, members=plan.nodes
+        )
+
+
+class TarantoolReports(QsyncReports):
+    def stopped(self, status: Status) -> Mapping[str, str]:
+        """The node receives nothing more from these: its applier ended with an error, and does not try again."""
+        upstreams = status.get("upstreams")
+        return {
+            str(peer): str(upstream.get("message"))
+            for peer, upstream in (upstreams.items() if isinstance(upstreams, Mapping) else ())
+            if isinstance(upstream, Mapping) and upstream.get("status") == "stopped"
+        }
+
+
+class TarantoolVariety(Variety):
+    reference = "qsync"
+
+
 @dataclass(frozen=True, slots=True)
 class Tarantool(System):
+    logs: ClassVar = TarantoolLogs()
+    settings: ClassVar = BoxCfg()
+    reports: ClassVar = TarantoolReports()
+    variety: ClassVar = TarantoolVariety()
+
     summary: str = "real Tarantool: 2.6 with an operator that fails over, or a newer one with its elections"
 
     client: CallClient = CALLS
@@ -301,24 +329,8 @@ class Tarantool(System):
         )
 
     @property
-    def logs(self) -> TarantoolLogs:
-        return LOGS
-
-    @property
     def members(self) -> TarantoolMembers:
         return TarantoolMembers(self)
-
-    @property
-    def settings(self) -> BoxCfg:
-        return SETTINGS
-
-    @property
-    def reports(self) -> TarantoolReports:
-        return REPORTS
-
-    @property
-    def variety(self) -> TarantoolVariety:
-        return VARIETY
 
     def promise(self, plan: Plan) -> Promise:
         promise = PROMISES[plan.expectations.configuration]
@@ -335,28 +347,6 @@ class Tarantool(System):
 
     def bugs(self) -> Mapping[str, str]:
         return {}
-
-
-class TarantoolLogs(Xlogs):
-    def rules(self, plan: Plan) -> LogRules:
-        return LogRules(
-            promotes="at once", has_votes=plan.has_elections, quorum=plan.quorum_size, members=plan.nodes
-        )
-
-
-class TarantoolReports(QsyncReports):
-    def stopped(self, status: Status) -> Mapping[str, str]:
-        """The node receives nothing more from these: its applier ended with an error, and does not try again."""
-        upstreams = status.get("upstreams")
-        return {
-            str(peer): str(upstream.get("message"))
-            for peer, upstream in (upstreams.items() if isinstance(upstreams, Mapping) else ())
-            if isinstance(upstream, Mapping) and upstream.get("status") == "stopped"
-        }
-
-
-class TarantoolVariety(Variety):
-    reference = "qsync"
 
 
 @dataclass(frozen=True, slots=True)
@@ -396,10 +386,6 @@ class TarantoolMembers(Members):
         """`box.cfg.replication` and `replication_synchro_quorum`, which 2.6 has as a number."""
         membership = _members(plan, members, generations)
         return await asked(cluster, node, "qsync.set_members", (membership,), MEMBERS_TIMEOUT_NS)
-
-
-LOGS, REPORTS = TarantoolLogs(), TarantoolReports()
-SETTINGS, VARIETY = BoxCfg(), TarantoolVariety()
 
 
 def _elections(plan: Plan, name: str) -> dict[str, object]:

@@ -32,6 +32,44 @@ OPERATOR = -2
 """The process of the operator's requests."""
 
 
+class TxLogLogs(Logs):
+    torn = ("txlog.log",)
+
+    def checks_of_files(self, plan: Plan, files: NodeFiles) -> tuple[Check, ...]:
+        from harness.systems.txlog.judging import checks_of_logs  # not before a run is judged
+
+        return checks_of_logs(plan, files)
+
+
+class TxLogPictures(Pictures):
+    are_there = True
+
+    def of(
+        self, plan: Plan, files: NodeFiles, history: History, verdict: Mapping[str, Any]
+    ) -> Mapping[str, Any]:
+        from harness.systems.txlog.picture import drawn  # not before a run is judged
+
+        queues = drawn(plan.node_names, files, history, verdict)
+        return {} if queues is None else {"queues": queues}
+
+
+class TxLogMembers(Members):
+    are_added_running = True
+
+    async def add(self, node: str, member: str, cluster: Cluster) -> str | None:
+        match await cluster.call(OPERATOR, member, ["add-peer", 0, node], REQUEST_TIMEOUT_NS):
+            case Replied([_, _, {"type": "ok"}]):
+                return None
+            case Replied([_, _, {"error": str() as error}]):
+                return None if "is a master of this cluster" in error else error
+            case Replied(other):
+                return f"unexpected answer {other}"
+        return "it did not answer"
+
+    def counts(self, status: Mapping[str, object], node: str) -> bool:
+        return node in _names(status.get("masters")) and bool(status.get("ready"))
+
+
 @dataclass(frozen=True, slots=True)
 class TxLogSystem(Leaderless):
     """Implements `harness.systems.system.System`."""
@@ -39,6 +77,10 @@ class TxLogSystem(Leaderless):
     hosted: ClassVar[str] = "txlog"
     store: ClassVar[str] = "the TxLog"
     not_met: ClassVar[str] = "the masters had not all met"
+    logs: ClassVar = TxLogLogs()
+    members: ClassVar = TxLogMembers()
+    variety: ClassVar = TxLogVariety()
+    pictures: ClassVar = TxLogPictures()
 
     summary: str = "the reference TxLog: masters that all take writes and agree on one log in rounds"
     client: FramedClient = CLIENT
@@ -48,22 +90,6 @@ class TxLogSystem(Leaderless):
         {"torn logs", "disk layer", "clock", "drift", "scenes", "newcomers"}
     )
     are_dialed_unready: bool = False
-
-    @property
-    def logs(self) -> TxLogLogs:
-        return LOGS
-
-    @property
-    def members(self) -> TxLogMembers:
-        return MEMBERS
-
-    @property
-    def variety(self) -> TxLogVariety:
-        return VARIETY
-
-    @property
-    def pictures(self) -> TxLogPictures:
-        return PICTURES
 
     def command(self, plan: Plan) -> Command:
         return node_host(self.hosted, self.durability(plan))
@@ -120,48 +146,6 @@ class TxLogSystem(Leaderless):
 
     def bugs(self) -> Mapping[str, str]:
         return {name: str(bugs.bug(name)) for name in bugs.NAMES}
-
-
-class TxLogLogs(Logs):
-    torn = ("txlog.log",)
-
-    def checks_of_files(self, plan: Plan, files: NodeFiles) -> tuple[Check, ...]:
-        from harness.systems.txlog.judging import checks_of_logs  # not before a run is judged
-
-        return checks_of_logs(plan, files)
-
-
-class TxLogPictures(Pictures):
-    are_there = True
-
-    def of(
-        self, plan: Plan, files: NodeFiles, history: History, verdict: Mapping[str, Any]
-    ) -> Mapping[str, Any]:
-        from harness.systems.txlog.picture import drawn  # not before a run is judged
-
-        queues = drawn(plan.node_names, files, history, verdict)
-        return {} if queues is None else {"queues": queues}
-
-
-class TxLogMembers(Members):
-    are_added_running = True
-
-    async def add(self, node: str, member: str, cluster: Cluster) -> str | None:
-        match await cluster.call(OPERATOR, member, ["add-peer", 0, node], REQUEST_TIMEOUT_NS):
-            case Replied([_, _, {"type": "ok"}]):
-                return None
-            case Replied([_, _, {"error": str() as error}]):
-                return None if "is a master of this cluster" in error else error
-            case Replied(other):
-                return f"unexpected answer {other}"
-        return "it did not answer"
-
-    def counts(self, status: Mapping[str, object], node: str) -> bool:
-        return node in _names(status.get("masters")) and bool(status.get("ready"))
-
-
-LOGS, MEMBERS = TxLogLogs(), TxLogMembers()
-VARIETY, PICTURES = TxLogVariety(), TxLogPictures()
 
 
 def _has_rejoined(node: str, statuses: Mapping[str, Mapping[str, object]]) -> bool:
