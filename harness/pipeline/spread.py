@@ -81,7 +81,8 @@ def check_parquet(
     verdicts = [Verdict.from_json(msgspec.json.decode(answer.verdict)) for answer in answers]
     again = {key for answer in answers for key in answer.keys}
     rest = None
-    if again:
+    # Without any operation there is no answer: that is judged here, too.
+    if again or not answers:
         rest = check(parquet.read_keys(path, again), failed_cas_observes=failed_cas_observes)
     whole = merging.merged(verdicts, rest)
     return Spread(

@@ -155,6 +155,19 @@ def test_what_columns_cannot_hold_is_left_to_the_check_in_process(spark: Any, tm
     assert spread.check_parquet(spark, path) is None
 
 
+@pytest.mark.parametrize("lines", [0, 1])
+def test_a_record_without_operations_is_judged_as_in_process(spark: Any, tmp_path: Path, lines: int) -> None:
+    """If it failed, the record of a run that broke off before its load would end in a traceback."""
+    path = tmp_path / "history.parquet"
+    told = Event(index=0, time_ns=1, type="info", process="harness", f="settled", value=False)
+    parquet.write(path, History.of(Header(), [told][:lines]))
+    found = spread.check_parquet(spark, path)
+    plain = linearizable.check(parquet.read(path))
+    assert found is not None
+    assert (found.verdict.result, found.verdict.summary) == (plain.result, plain.summary)
+    assert found.verdict.details == plain.details
+
+
 def steps(*operations: tuple[str, str, int | None, str | None, str | None]) -> list[Event]:
     """The events of operations one after the other: f, outcome, value, key of the invocation, of the completion."""
     return [
