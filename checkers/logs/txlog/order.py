@@ -197,7 +197,8 @@ class _Walk:
         """With `none`, a transaction of a master that was left out comes in late, when that master is back."""
         given = self.given
         is_documented = self.log.strategy_before(place) == "none" and given.has_split
-        apart = (given.disturbances.may_be_apart(origin, master) for master in given.masters)
+        by_ns = given.clocks[self.master].not_after_ns(place)
+        apart = (given.disturbances.may_be_apart(origin, master, by_ns=by_ns) for master in given.masters)
         return UNREPAIRED if is_documented and any(apart) else ""
 
 
@@ -253,8 +254,13 @@ def _divergence(
 
 def _are_apart(given: Given, walks: Mapping[str, _Walk], one: str, other: str, index: int) -> bool:
     """Whether the two were apart, by the faults and by the record of one that left the other out at this entry."""
-    left_out = other in walks[one].left_out(index) or one in walks[other].left_out(index)
-    return left_out and given.disturbances.may_be_apart(one, other)
+    return any(
+        given.disturbances.may_be_apart(
+            one, other, by_ns=given.clocks[here].not_after_ns(walks[here].place_of_entry(index))
+        )
+        for here, there in ((one, other), (other, one))
+        if there in walks[here].left_out(index)
+    )
 
 
 def _prefixes(given: Given, walks: Mapping[str, _Walk], report: Report) -> None:

@@ -13,11 +13,13 @@ from tests.checkers.logs.txlog.scripts import (
     added,
     caught_up,
     cut,
+    executed,
     heard,
     history,
     is_shown,
     life,
     made,
+    operation,
     ref,
     verdicts,
 )
@@ -177,6 +179,27 @@ def test_a_split_without_a_fault_between_the_parts_is_none() -> None:
 
 def test_masters_that_had_not_split_may_not_differ_whatever_the_faults() -> None:
     assert "diverged" in rules(split(missing_says=False), history(APART), split_ns=2_000_000_000)
+
+
+@pytest.mark.parametrize(("cut_s", "is_wrong"), [(1, False), (8, True)])
+def test_a_split_excuses_only_what_comes_after_it(cut_s: int, is_wrong: bool) -> None:
+    """If it failed, a fault at the end of a run would excuse an order that was wrong before any master was away."""
+    fault = cut([("n1", "n3"), ("n2", "n3")], cut_s, cut_s + 4)
+    late = ref(1, "n3-1")
+    first = [life(), made(2, "n1-1"), heard("n3", 2, 1, late), added(0, 2, ["n2"], [], ref(2, "n1-1"), late)]
+    logs = {
+        "n1": [*first, executed(1, "n1-1"), ["split", ["n3"], None]],
+        "n2": [life()],
+        "n3": [life(), made(1, "n3-1")],
+    }
+    told_by = history(fault, operation(0, 5, 6, "n1-1"))
+    assert ("out-of-order" in rules(logs, told_by, split_ns=2_000_000_000)) is is_wrong
+    logs = split()
+    names = {"n1": "n1-1", "n3": "n3-1"}
+    for name, mine in names.items():
+        logs[name].append(executed(1, mine))
+    asked = [operation(number, 5, 6, names[name], node=name) for number, name in enumerate(names)]
+    assert ("diverged" in rules(logs, history(fault, *asked), split_ns=2_000_000_000)) is is_wrong
 
 
 @pytest.mark.parametrize("strategy", ["none", "simple"])

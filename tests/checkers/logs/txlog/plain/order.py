@@ -147,18 +147,19 @@ class _Walk:
                     summary=f"{master} has {_told(ref)} behind {_told(last)}",
                     records=[(master, of_last.place), *records] if of_last is not event else records,
                     facts={"before": last.id, "id": ref.id},
-                    price=self._late(ref),
+                    price=self._late(ref, event),
                 )
             seen.add(ref.id)
             last, of_last = ref, event
         if isinstance(event, Added):
             yield from self._skips(event)
 
-    def _late(self, ref: Ref) -> str:
+    def _late(self, ref: Ref, event: Event) -> str:
         """With `none`, a transaction of a master that was left out comes in late, when that master is back."""
         given = self.given
         is_documented = self.replay.strategy == "none" and given.has_split
-        apart = (given.disturbances.may_be_apart(ref.origin, each) for each in given.masters)
+        by_ns = given.clocks[self.replay.master].not_after_ns(event.place)
+        apart = (given.disturbances.may_be_apart(ref.origin, each, by_ns=by_ns) for each in given.masters)
         return UNREPAIRED if is_documented and any(apart) else ""
 
     def _skips(self, event: Added) -> Iterator[Breach]:
@@ -263,8 +264,12 @@ def _divergence(
 
 def _are_apart(given: Given, walks: Mapping[str, _Walk], one: str, other: str, index: int) -> bool:
     """By the faults, and by their own records: one of them had left the other out when it added the entry."""
-    left_out = other in walks[one].replay.left_out[index] or one in walks[other].replay.left_out[index]
-    return left_out and given.disturbances.may_be_apart(one, other)
+    for here, there in ((one, other), (other, one)):
+        replay = walks[here].replay
+        by_ns = given.clocks[here].not_after_ns(replay.of_entry[index].place)
+        if there in replay.left_out[index] and given.disturbances.may_be_apart(one, other, by_ns=by_ns):
+            return True
+    return False
 
 
 def _prefixes(given: Given, walks: Mapping[str, _Walk], found: Report) -> None:
