@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.errors import StoreError
-from harness.pipeline.analyze import analyze
+from harness.pipeline.analyze import _schema_mark, analyze
 from harness.pipeline.session import SparkError
 from harness.pipeline.tables import COMMIT, DAMAGED, STATE, Tables
 from tests import examples
@@ -302,3 +302,11 @@ def test_a_partition_is_found_by_any_name_of_a_plan(tmp_path: Path, campaign: st
     with tables.opened():
         assert len(tables.partition("runs", campaign, "d")) == 1
         assert tables.partition("runs", campaign[:-1], "d") == []
+
+
+@pytest.mark.parametrize("name", ["operations", "aggregates", "fingerprint", "causes"])
+def test_rows_are_made_anew_when_their_code_has_changed(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """If it failed, an anomaly whose fingerprint has a new form would be called fixed: the old one is silent."""
+    before, read = _schema_mark(), Path.read_bytes
+    monkeypatch.setattr(Path, "read_bytes", lambda path: read(path) + b"#" * (path.stem == name))
+    assert _schema_mark() != before
