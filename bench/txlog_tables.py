@@ -128,9 +128,16 @@ def read(folder: Path, **configured: Any) -> Given:
         return Given(logs=columns, **configured)
     history, asked, more = _asked(folder / HISTORY, columns.names)
     return Given(
-        logs=Columns(**{**_fields(columns), "names": columns.names.and_also(more)}),
+        logs=Columns(**{**_fields(columns), "names": _joined(columns.names, more)}),
         history=history, told=asked, **configured,
     )  # fmt: skip
+
+
+def _joined(names: Names, more: Names) -> Names:
+    """All names, those of `more` behind the others."""
+    size = int(names.first[-1])
+    first = numpy.concatenate((names.first, more.first[1:] + size))
+    return Names(first, numpy.concatenate((names.data[:size], more.data[: int(more.first[-1])])))
 
 
 def _fields(columns: Columns) -> dict[str, Any]:

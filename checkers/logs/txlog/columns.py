@@ -76,14 +76,6 @@ class Names:
     def __getitem__(self, number: int) -> str:
         return bytes(self.data[self.first[number] : self.first[number + 1]]).decode("utf-8", "surrogatepass")
 
-    def and_also(self, more: Names) -> Names:
-        """These names, followed by `more`."""
-        if not len(more):
-            return self
-        size = int(self.first[-1])
-        first = numpy.concatenate((self.first, more.first[1:] + size))
-        return Names(first, numpy.concatenate((self.data[:size], more.data)))
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogColumns:
