@@ -28,5 +28,5 @@ class Replicas(ClusterMachine):
 
 TestReplicas = Replicas.TestCase
 TestReplicas.settings = settings(
-    max_examples=50, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=20, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck)
 )

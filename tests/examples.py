@@ -1,6 +1,6 @@
 """How many examples a test draws.
 
-`@examples.up_to(300)` draws 200 in the long suite, 30 by default, and 900 at night: the long suite has to end in ten
+`@examples.up_to(300)` draws 150 in the long suite, 30 by default, and 900 at night: the long suite has to end in ten
 minutes. A test without it draws that share of `USUAL`. `examples.times(2_000)` is the same for a loop of a test's own.
 """
 
@@ -14,7 +14,7 @@ from hypothesis import settings
 
 VARIABLE = "HYPOTHESIS_PROFILE"
 DEFAULT, LONG, NIGHT = "default", "long", "night"
-SHARES = {DEFAULT: 0.1, LONG: 2 / 3, NIGHT: 3}
+SHARES = {DEFAULT: 0.1, LONG: 1 / 2, NIGHT: 3}
 """Profiles of Hypothesis. The first two draw the same examples in every run; the last one draws new ones."""
 PROFILE = os.environ.get(VARIABLE, DEFAULT)
 USUAL = 100

@@ -189,6 +189,7 @@ bugs = ["", "confirm-early"]
     assert (done.returncode, summary["exit_code"]) == (1, 1)
 
 
+@pytest.mark.nightly  # that a verdict is put in place whole: tests/harness/results
 def test_what_was_judged_stays_when_no_worker_can_judge_it_again(
     standalone: Standalone, results: Path, tmp_path: Path
 ) -> None:

@@ -117,8 +117,13 @@ def interrupt_alone(running: Running) -> None:
     running.process.send_signal(signal.SIGINT)
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("interrupt", [press_ctrl_c, interrupt_alone])
+@pytest.mark.parametrize(
+    "interrupt",
+    [
+        pytest.param(press_ctrl_c, marks=pytest.mark.long),
+        pytest.param(interrupt_alone, marks=pytest.mark.nightly),
+    ],
+)
 def test_ctrl_c_leaves_nothing_but_a_record(
     tmp_path: Path, start: Callable[..., Running], interrupt: Callable[[Running], None]
 ) -> None:

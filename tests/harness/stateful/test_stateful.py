@@ -69,8 +69,13 @@ def test_a_seeded_bug_is_found(plan: Mapping[str, Any], bug: str, checker: str) 
         run({**plan, "bugs": (bug,)}, number=10)
 
 
-@pytest.mark.long
-@pytest.mark.parametrize(("plan", "bug", "checker"), BUGS)
+@pytest.mark.parametrize(
+    ("plan", "bug", "checker"),
+    [
+        pytest.param(*bug.values, id=bug.id, marks=pytest.mark.nightly if place else pytest.mark.long)
+        for place, bug in enumerate(BUGS)
+    ],
+)
 def test_a_failure_is_shrunk_to_a_readable_script(
     plan: Mapping[str, Any], bug: str, checker: str, tmp_path: Path
 ) -> None:

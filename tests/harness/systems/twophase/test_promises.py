@@ -45,17 +45,17 @@ def test_a_pair_keeps_its_promise_under_faults(pair: Any, tmp_path: Path) -> Non
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("pair", PAIRS, ids=" ".join)
-def test_every_pair_keeps_its_promise_under_faults(pair: Any, tmp_path: Path) -> None:
-    """The same for all pairs, in larger clusters."""
+@pytest.mark.parametrize("pair", [pair for pair in PAIRS if pair not in QUICK], ids=" ".join)
+def test_every_other_pair_keeps_its_promise_under_faults(pair: Any, tmp_path: Path) -> None:
+    """The same in larger clusters; a night has all pairs there."""
     judged_valid(pair, tmp_path, seed=1)
 
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("pair", PAIRS, ids=" ".join)
 def test_every_pair_keeps_its_promise_often(pair: Any, tmp_path: Path) -> None:
-    """The same for 20 seeds."""
-    for seed in range(2, 22):
+    """The same for 21 seeds."""
+    for seed in range(1, 22):
         judged_valid(pair, tmp_path / str(seed), seed=seed)
 
 
