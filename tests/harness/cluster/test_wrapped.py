@@ -131,7 +131,6 @@ def test_who_does_not_end_with_its_node_is_told_at_the_end_of_the_run(
 ) -> None:
     """Broken if what a run leaves behind is only seen by those who look for it."""
     monkeypatch.setattr("harness.cluster.local.nodes.STOP_WITHIN_S", 0.5)
-    stays = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)"
     clusters: list[LocalCluster] = []
 
     async def story(cluster: LocalCluster) -> None:
@@ -139,12 +138,13 @@ def test_who_does_not_end_with_its_node_is_told_at_the_end_of_the_run(
 
     def command(place: Place) -> tuple[str, ...]:
         *words, shell = wrapped("a child", place)
-        return (*words, f"setsid {sys.executable} -c '{stays}' & {shell}")
+        # It ignores SIGTERM from its first moment.
+        return (*words, f"trap '' TERM; setsid sleep 600 & trap - TERM; {shell}")
 
     play(tmp_path, story, command=command)
     told = clusters[0].orphans()
     assert {each.node for each in told} == {"n1", "n2", "n3"}
-    assert all("-c import signal" in each.what for each in told)
+    assert all("sleep 600" in each.what for each in told)
 
 
 def test_processes_that_are_no_part_of_a_node_are_left_alone(tmp_path: Path) -> None:

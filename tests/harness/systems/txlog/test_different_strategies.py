@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -61,20 +61,17 @@ async def accepting(cluster: LocalCluster) -> list[str]:
     return [name for name, told in answers.items() if told["type"] == "accepted"]
 
 
-async def until(holds: Callable[[], Awaitable[bool]]) -> None:
-    deadline_s = time.monotonic() + 30
-    while not await holds():
-        assert time.monotonic() < deadline_s, "it did not come to that"
-        await asyncio.sleep(0.05)
-
-
 async def different(cluster: LocalCluster) -> None:
-    async def are_ready() -> bool:
-        states = [await cluster.status(name) or {} for name in MASTERS]
-        return all(state.get("ready") and not state["refused"] for state in states)
+    async def are_ready() -> None:
+        deadline_s = time.monotonic() + 30
+        states: list[Mapping[str, Any]] = [{}]
+        while not all(state.get("ready") and not state["refused"] for state in states):
+            assert time.monotonic() < deadline_s, states
+            await asyncio.sleep(0.05)
+            states = [await cluster.status(name) or {} for name in MASTERS]
 
     await cluster.start()
-    await until(are_ready)
+    await are_ready()
     assert await accepting(cluster) == [*MASTERS]
     assert await asked(cluster, "n1", "strategy", "None") == {"type": "ok"}
     await asyncio.sleep(4 * SPLIT_S)
@@ -85,7 +82,7 @@ async def different(cluster: LocalCluster) -> None:
     await cluster.inject(KILL)
     # It starts with its own configuration, in which the strategy is that of the others.
     await cluster.heal(KILL)
-    await until(are_ready)
+    await are_ready()
     assert await accepting(cluster) == [*MASTERS]
 
 
