@@ -74,15 +74,15 @@ def queue_boxes(board: object) -> Markup:
     sizes = _Sizes(HEIGHT * 1.4 if has_labels else SMALL, lead, has_labels)
     left = 100.0 + max(text_width(clipped(name, 13), 12) - 30 for name, _ in rows)
     parts: list[Markup] = []
-    x = left
+    x, has_fork = left, False
     for number, name in enumerate(columns):
         column = [row[number] for _, row in rows if number < len(row)]
         width = max([text_width(name, 12), *(_width(cell, sizes) for cell in column)])
+        has_fork = has_fork or any(_fork(cell, column) is not None for cell in column)
         parts.append(element("text", name, class_="column-name", x=x, y=TOP - 12))
         for place, (_, row) in enumerate(rows):
             if number < len(row):
-                others = [other[number] for _, other in rows if number < len(other)]
-                parts += _drawn(row[number], others, x, TOP + place * ROW_HEIGHT, sizes, origins)
+                parts += _drawn(row[number], column, x, TOP + place * ROW_HEIGHT, sizes, origins)
         x += width + GAP
     for place, (name, _) in enumerate(rows):
         y = TOP + place * ROW_HEIGHT
@@ -93,11 +93,6 @@ def queue_boxes(board: object) -> Markup:
             element("line", class_="rule-line", x1=0, x2=max(x, WIDTH), y1=y - 5, y2=y - 5),
         ]
     bottom = TOP + len(rows) * ROW_HEIGHT
-    has_fork = any(
-        _fork(row[number], [other[number] for _, other in rows if number < len(other)]) is not None
-        for _, row in rows
-        for number in range(len(row))
-    )
     parts += _legend(origins, left, bottom + 8, has_fork=has_fork)
     title = "The queues of every node at some moments, a box for each transaction"
     return whole_svg((max(float(WIDTH), x), bottom + 20), title, *parts, class_="queues boxes")

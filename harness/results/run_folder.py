@@ -43,6 +43,8 @@ HISTORY = "history.jsonl"
 COLUMNS = "history.parquet"
 VERDICT = "verdict.json"
 REPORT = "report.html"
+FILES = (PLAN, HISTORY, COLUMNS, VERDICT, REPORT)
+"""A path to one of them names the run."""
 LATEST = "latest"
 
 Make = Callable[[Path], object]
@@ -294,7 +296,7 @@ def resolve(path: Path) -> RunFolder:
     if not path.exists():
         raise WrongUse(f"{path} does not exist; try: results/latest, or the path from another folder")
     folder = path if path.is_dir() else path.parent
-    is_of_a_run = path.is_dir() or path.name in {HISTORY, COLUMNS, VERDICT, REPORT, PLAN}
+    is_of_a_run = path.is_dir() or path.name in FILES
     if not is_of_a_run or not (folder / HISTORY).exists():
         raise WrongUse(
             f"{path} is no run: expected a folder with {HISTORY} in it; try: results/latest, or qsync run first"

@@ -145,12 +145,9 @@ def _fitting(runs: Sequence[Run], asked: Mapping[str, str]) -> list[Run]:
 
 
 def _run_row(run: Run) -> dict[str, Any]:
+    names = ("id", "outcome", "system", "configuration", "cluster", "workload", "ok")
     return {
-        **{
-            name: getattr(run, name)
-            for name in ("id", "outcome", "began", "system", "configuration", "cluster")
-        },
-        **{name: getattr(run, name) for name in ("workload", "ok")},
+        **{name: getattr(run, name) for name in names},
         "sentence": clipped(run.sentence, 120),
         "faults": ", ".join(run.kinds),
         "link": run_link(run),

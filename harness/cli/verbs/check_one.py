@@ -56,15 +56,13 @@ class Options:
 
 def run_folder(path: Path) -> RunFolder | None:
     """The run that is meant; None if `path` is a file that belongs to no run of ours."""
-    if path.is_file() and not ((path.parent / "plan.json").exists() and path.name in _OF_A_RUN):
+    from harness.results.run_folder import FILES, PLAN, resolve
+
+    if path.is_file() and not ((path.parent / PLAN).exists() and path.name in FILES):
         return None
     from checkers.history.foreign import reader_of
-    from harness.results import resolve
 
     return None if reader_of(path) is not None else resolve(path)
-
-
-_OF_A_RUN = ("history.jsonl", "history.parquet", "plan.json", "verdict.json", "report.html")
 
 
 def for_a_run(folder: RunFolder, options: Options) -> None:
