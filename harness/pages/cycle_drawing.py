@@ -97,7 +97,8 @@ def cycle_drawing(picture: object, operations: Mapping[int, Operation], place: i
         arrow = element("a", _arrow(edge, y + BOX_HEIGHT), href=f"#{_edge_name(place, number)}")
         parts += [_box(transaction, operations, y), arrow]
         y += BOX_HEIGHT + ARROW_HEIGHT
-    parts.append(_box_again(as_text(transactions[0].get("name"), 10), y))
+    again = f"{as_text(transactions[0].get('name'), 10)}  again: it would have to come before itself"
+    parts.append(_drawn_box(again, y, "box again", ""))
     title = "The transactions that would each have to come before themselves"
     return whole_svg((WIDTH, y + BOX_HEIGHT + 6), title, *parts, class_="cycle", role="group")
 
@@ -127,10 +128,6 @@ def _where(transaction: Json, operations: Mapping[int, Operation]) -> str:
         return ""
     at = f" at {clipped(operation.node, 16)}" if operation.node else ""
     return f"process {operation.process}{at}"
-
-
-def _box_again(name: str, y: float) -> Markup:
-    return _drawn_box(f"{name}  again: it would have to come before itself", y, "box again", "")
 
 
 def _drawn_box(text: str, y: float, class_: str, where: str) -> Markup:

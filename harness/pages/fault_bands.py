@@ -11,7 +11,7 @@ from checkers.history import FaultSpan, HistoryError
 from checkers.history.faults import CUTS, fault_spans
 from harness.pages.json_door import Json, as_mapping, as_text, as_time_ns, as_whole, clipped
 from harness.pages.material import Material
-from harness.pages.svg import Scale, duration, element, joined, moment, text_width
+from harness.pages.svg import Scale, element, joined, moment, text_width
 
 LANE_HEIGHT = 17
 LABEL_SIZE = 11
@@ -227,7 +227,3 @@ def evidence_words(band: FaultBand) -> str:
     detail = as_text(band.evidence.get("detail"), 200)
     healed = {True: "healed", False: "not seen to heal", None: ""}[band.healed]
     return " · ".join(word for word in (*words, detail, healed) if word)
-
-
-def band_duration(band: FaultBand) -> str:
-    return duration(band.end_ns - band.start_ns)

@@ -10,7 +10,7 @@ import numpy
 from numpy.typing import NDArray
 
 from checkers.history import Operation
-from harness.pages.fault_bands import FaultBand, band_duration, evidence_words
+from harness.pages.fault_bands import FaultBand, evidence_words
 from harness.pages.first_screen import documented, finding_summaries
 from harness.pages.json_door import Json, as_list, as_mappings, as_text, as_time_ns, clipped
 from harness.pages.material import Load, Material
@@ -111,7 +111,7 @@ def fault_rows(bands: Sequence[FaultBand]) -> tuple[FaultRow, ...]:
             does=band.does,
             targets=clipped(band.targets, 1000),
             start=moment(band.start_ns),
-            lasted=band_duration(band) if band.ended else "until the end of the record",
+            lasted=duration(band.end_ns - band.start_ns) if band.ended else "until the end of the record",
             took_effect={True: "yes", False: "no", None: "unknown"}[band.took_effect],
             evidence=evidence_words(band),
         )
