@@ -34,6 +34,7 @@ from bench.clusters import TIMEOUT_NS, direct, free_ports
 from bench.table import print_table
 from harness.clients.reply import Replied
 from harness.cluster.connections import Connections
+from harness.cluster.place import LOOPBACK
 from harness.systems.iproto_wire import IPROTO
 from nodes.iproto.messages import Answer, Replace
 
@@ -71,7 +72,7 @@ async def tarantool(folder: Path, wal_mode: str) -> AsyncIterator[Connections]:
     program = shutil.which("tarantool")
     assert program is not None
     ports = free_ports(3)
-    connections = Connections(IPROTO, lambda node: ports[int(node[1:]) - 1])
+    connections = Connections(IPROTO, lambda node: ports[int(node[1:]) - 1], lambda _: LOOPBACK)
     processes: list[asyncio.subprocess.Process] = []
     try:
         for number in (1, 2, 3):

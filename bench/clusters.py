@@ -11,6 +11,7 @@ from pathlib import Path
 
 from harness.cluster.connections import Connections
 from harness.cluster.local.processes import NodeProcess, StartOptions
+from harness.cluster.place import LOOPBACK
 from harness.run.assemble import parts_of
 from harness.systems.iproto_wire import IPROTO
 from harness.systems.plans import planned
@@ -36,7 +37,7 @@ async def direct(folder: Path, profile_of_owner: Path | None = None) -> AsyncIte
     configurations = parts.system.configurations(plan, parts.workload.spaces)
     ports = dict(zip(configurations, free_ports(len(configurations)), strict=True))
     processes: list[NodeProcess] = []
-    connections = Connections(IPROTO, lambda node: ports[node])
+    connections = Connections(IPROTO, lambda node: ports[node], lambda _: LOOPBACK)
     profiled = () if profile_of_owner is None else ("-m", "cProfile", "-o", str(profile_of_owner))
     try:
         for name, data in configurations.items():
