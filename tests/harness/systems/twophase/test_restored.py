@@ -198,6 +198,7 @@ def test_a_cut_that_a_server_did_not_finish_must_be_refused() -> None:
     """If it failed, a cluster could be restored by half."""
     half = {"n1": log("k"), "n2": log()}
     assert [each.rule for each in verdict(RIGHT, half).witnesses] == ["not-refused"]
+    assert verdict((ASKS,), half).result == "unknown", "the record ends before the answer"
     refused = verdict((ASKS, (REFUSED, None, {"why": "no FINISH on n2"})), half)
     assert (refused.result, refused.details["vacuous"]) == ("unknown", True), (
         "a refusal alone proves no restore"
@@ -205,7 +206,14 @@ def test_a_cut_that_a_server_did_not_finish_must_be_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    "lines", [(), (ASKS,), RIGHT[:4], (ASKS, (BROKE, None, {"why": "late", "ended": []}))]
+    "lines",
+    [
+        (),
+        (ASKS,),
+        RIGHT[:4],
+        (ASKS, (BROKE, None, {"why": "late", "ended": []})),
+        changed(CUT, {"state": "unknown", "why": "no node reported its end in time"}),
+    ],
 )
 def test_a_second_cluster_without_an_end_is_open(lines: Sequence[tuple[Any, ...]]) -> None:
     """If it failed, a run whose second cluster never came up would pass."""
