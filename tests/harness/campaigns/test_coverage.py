@@ -122,7 +122,7 @@ def test_a_rare_turn_of_yesterday_that_is_missing_today_is_told(
     assert turns["leader fenced"].change == ""
     assert found.exit_code == code
     assert ("no longer reached: split vote" in found.sentence) == (change == "lost")
-    shown, told = html(compared.page(found, [])), "\n".join(line for line, _ in compared.lines(found, []))
+    shown, told = html(compared.page(found, [], str)), "\n".join(line for line, _ in compared.lines(found, []))
     assert f">{change}</" in shown and "split vote" in shown
     assert ("split vote" in told) == (change != "not tried")
     assert found.to_json()["rare_turns"]["split vote"]["change"] == change
@@ -142,7 +142,7 @@ def test_two_nights_of_which_one_does_not_say_are_not_compared() -> None:
     """If it failed, the first night after an upgrade would lack every rare turn, or have found them all."""
     found = compare(night(22, [ended("a")]), night(23, reaching("a", 3, "split vote")))
     assert found.turns is None and found.to_json()["rare_turns"] is None
-    assert "does not say which rare turns" in html(compared.page(found, []))
+    assert "does not say which rare turns" in html(compared.page(found, [], str))
 
 
 def test_the_journal_keeps_what_a_verdict_says(tmp_path: Path) -> None:

@@ -294,6 +294,8 @@ import click
 from harness.cli import main
 from harness.cluster.scratch import scratch
 
+signal.signal(signal.{name}, signal.SIG_DFL)  # whatever the tests were started with, such as nohup
+
 @click.command()
 def command():
     with scratch("test") as folder:
