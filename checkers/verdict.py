@@ -6,7 +6,8 @@
 
 Merging is three-valued: one invalid makes the whole invalid, even if other verdicts are unknown; an unknown never hides
 an anomaly, and nothing turns an unknown into a valid. A valid or an unknown verdict on something that never occurred
-says so in its summary and has `details["vacuous"]` set.
+says so in its summary and has `details["vacuous"]` set. With `details["opportunities"]` 0 the run gave no
+opportunity: it is decided without this check, which otherwise would leave it undecided.
 """
 
 from __future__ import annotations

@@ -33,10 +33,10 @@ from checkers.on_use import Checkers, on_use
 if TYPE_CHECKING:
     CHECKERS: tuple[ModuleType, ...]
 
-_MODULES = (
+NAMES = (
     *("bank", "set_full", "counter", "unique_ids", "monotonic", "long_fork", "causal_reverse", "queues"),
     "offsets",
     *("durability", "rollback_honesty", "queue_order", "write_once", "etcd_kv", "etcd_watch"),
 )
 sys.modules[__name__].__class__ = Checkers
-__getattr__ = on_use(__name__, dict.fromkeys(_MODULES, "") | {"CHECKERS": "checkers.domain.table"})
+__getattr__ = on_use(__name__, dict.fromkeys(NAMES, "") | {"CHECKERS": "checkers.domain.table"})

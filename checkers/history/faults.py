@@ -67,8 +67,10 @@ RESTARTS_PROCESSES = frozenset({"restart", "upgrade", "downgrade", "remove", "ad
 SLOWS_PROCESSES = frozenset({"cpu-limit", "memory-limit"})
 SETS_CLOCKS = frozenset({"clock"})
 """A node's own times are not the right ones then."""
-HOLDS_UP_NOBODY = SETS_CLOCKS | {"failover", "options"}
-"""Actions that stop neither a node nor its disk."""
+LOSES_TIME = STOPS_PROCESSES | SLOWS_PROCESSES | RESTARTS_PROCESSES - {"remove"}
+"""Actions after which a node may notice late that time has passed."""
+HOLDS_UP_NOBODY = frozenset({"clock", "failover", "options"})
+"""Actions that stop neither a node nor its disk nor its clock."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,10 +28,8 @@ from typing import Any
 
 from checkers.history.faults import (
     HOLDS_UP_NOBODY,
-    RESTARTS_PROCESSES,
+    LOSES_TIME,
     SETS_CLOCKS,
-    SLOWS_PROCESSES,
-    STOPS_PROCESSES,
     Cut,
     FaultSpan,
 )
@@ -50,8 +48,6 @@ IDLE_BEATS = 4
 MODE = "election_mode"
 CALM_BEATS = 6
 """After a cut of so many heartbeats a node knows that it hears no other node."""
-
-ASLEEP = STOPS_PROCESSES | SLOWS_PROCESSES | RESTARTS_PROCESSES - {"remove"}
 
 
 def check(history: History) -> Verdict:
@@ -235,7 +231,7 @@ def _awake(faults: Spans[FaultSpan], node: str, start: int, end: int) -> int:
     slept = [
         end if fault.end_ns is None else fault.end_ns
         for fault in faults.touching(start, end)
-        if fault.does in ASLEEP and node in fault.nodes
+        if fault.does in LOSES_TIME and node in fault.nodes
     ]
     return max([start, *slept])
 

@@ -91,9 +91,8 @@ class Kind:
 
     def is_among_all(self, cluster: str, able: frozenset[Ability]) -> bool:
         assert self.action is not None
-        return (
-            self.where.is_among_all(cluster) and self.must == "survive" and not self.action.lacking_of(able)
-        )
+        lacks = self.action.lacking_of(able) or (self.ability is not None and self.ability not in able)
+        return self.where.is_among_all(cluster) and self.must == "survive" and not lacks
 
 
 class Action:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from checkers.history import FaultSpan, HistoryError
-from checkers.history.faults import CUTS, fault_spans
+from checkers.history.faults import CUTS, SETS_CLOCKS, fault_spans
 from harness.pages.json_door import Json, as_mapping, as_text, as_time_ns, as_whole, clipped
 from harness.pages.material import Material
 from harness.pages.svg import Scale, element, joined, moment, text_width
@@ -122,7 +122,7 @@ def _band(span: FaultSpan, run_end_ns: int) -> FaultBand:
         took_effect=span.took_effect if span.end_ns is not None else None,
         healed=span.healed,
         evidence=span.evidence,
-        clock=_clock(as_mapping(span.asked)) if span.does == "clock" else "",
+        clock=_clock(as_mapping(span.asked)) if span.does in SETS_CLOCKS else "",
         shapes=_shapes(span, run_end_ns),
     )
 

@@ -122,7 +122,10 @@ def test_a_rare_turn_of_yesterday_that_is_missing_today_is_told(
     assert turns["leader fenced"].change == ""
     assert found.exit_code == code
     assert ("no longer reached: split vote" in found.sentence) == (change == "lost")
-    shown, told = html(compared.page(found, [], str)), "\n".join(line for line, _ in compared.lines(found, []))
+    shown, told = (
+        html(compared.page(found, [], str)),
+        "\n".join(line for line, _ in compared.lines(found, [])),
+    )
     assert f">{change}</" in shown and "split vote" in shown
     assert ("split vote" in told) == (change != "not tried")
     assert found.to_json()["rare_turns"]["split vote"]["change"] == change

@@ -15,6 +15,8 @@ from harness.cluster.sim.cluster import SimCluster
 from harness.cluster.sim.virtual_tasks import Pending
 from harness.errors import ClusterError, StoreError
 from harness.faults.fault import Evidence, Fault, Shape
+from harness.faults.node_options import Decisive
+from harness.faults.overlap import exclude
 from harness.plan.plan import SECOND_NS
 from harness.run.assemble import parts_of, simulated
 from harness.systems.framed_wire import FRAMED
@@ -157,6 +159,11 @@ FAULTS = {
 async def endure(cluster: SimCluster, fault: Fault, lasts_ns: int = 2 * SECOND_NS) -> Evidence:
     """The fault, with a client that writes to n1 all the while."""
     await cluster.inject(fault)
+    return await stay(cluster, fault, lasts_ns)
+
+
+async def stay(cluster: SimCluster, fault: Fault, lasts_ns: int) -> Evidence:
+    """The rest of a fault that is at work."""
     begun_ns = cluster.now_ns()
     process = 100
     changes = list(enumerate(fault.shapes))[1:]
@@ -203,6 +210,23 @@ def test_every_fault_takes_effect_and_healed(name: str, seed: int) -> None:
         assert cluster.ended() == ()
 
     play(story, seed=seed)
+
+
+@pytest.mark.parametrize("name", [name for name, one in FAULTS.items() if not exclude(one, one, Decisive())])
+def test_the_end_of_a_fault_leaves_a_like_one_at_work(name: str) -> None:
+    """If it failed, with --overlap a fault would be over as soon as an earlier one of its kind is."""
+    both = [msgspec.structs.replace(FAULTS[name], id=number) for number in (0, 1)]
+
+    async def story(cluster: SimCluster) -> None:
+        await cluster.inject(both[0])
+        await cluster.sleep_until(cluster.now_ns() + SECOND_NS)
+        await cluster.inject(both[1])
+        assert (await cluster.heal(both[0])).healed
+        last_ns = max((shape.after_ns for shape in both[1].shapes), default=0)
+        evidence = await stay(cluster, both[1], last_ns + SECOND_NS // 2)
+        assert (evidence.took_effect, evidence.healed) == (True, True)
+
+    play(story)
 
 
 @pytest.mark.parametrize("name", ["cut", "slow", "jitter", "reorder", "bandwidth"])
