@@ -12,8 +12,10 @@ from hypothesis import strategies as st
 from nodes.iproto.packing import pack, unpack
 from nodes.kernel.errors import StartAgain
 from nodes.twophase.agreed import ENDED_KEPT, Agreed
+from nodes.twophase.configuration import Configuration
 from nodes.twophase.kept import Kept
 from nodes.twophase.sometimes import STATE_TAKEN, TRIMMED
+from nodes.twophase.sweeping import State, Sweeping
 from tests.nodes.twophase.virtual_cluster import SERVERS, VirtualCluster
 
 SWEEPS_MS = 1_000
@@ -203,6 +205,86 @@ def test_the_state_is_whole() -> None:
     for index, entry in enumerate(entries, 1_000):
         assert loaded.apply(index, entry) == agreed.apply(index, entry)
     assert loaded.to_state() == agreed.to_state()
+
+
+class OneMember:
+    """The sweeps of one node. The test says which transactions are open, and notes outcomes."""
+
+    def __init__(self) -> None:
+        self.agreed = Agreed(Configuration(name="n1", baseline=("n1",), backups=0))
+        self.open: set[str] = set()
+        self.outcomes: Kept[bool] = Kept()
+        self.trimmed: list[tuple[int, State]] = []
+        self.sweeping = Sweeping(
+            self.agreed,
+            self.open.copy,
+            lambda: (self.outcomes,),
+            lambda *trimmed: self.trimmed.append(trimmed),
+        )
+
+    def join(self, index: int) -> None:
+        self.agreed.apply(index, ["join", "n1", index, "server"])
+        self.sweeping.begin_anew()
+
+    def sweep(self, index: int) -> None:
+        assert self.agreed.apply(index, ["sweep", self.agreed.version, self.agreed.sweeps + 1]).is_sweep
+        self.sweeping.delivered(index)
+
+
+@pytest.fixture
+def member() -> OneMember:
+    member = OneMember()
+    member.join(1)
+    return member
+
+
+def test_a_sweep_is_over_when_the_transactions_that_were_open_have_ended(member: OneMember) -> None:
+    """If it failed, an outcome would be dropped while a node may ask for it, or sweeps would never be over."""
+    member.open.update(("t1", "t2"))
+    member.sweep(2)
+    member.open.remove("t1")
+    member.open.add("later")
+    assert member.sweeping.over() == [1, 0]
+    member.open.remove("t2")
+    assert member.sweeping.over() == [1, 1]
+    member.open.add("t1")
+    assert member.sweeping.over() == [1, 1], "a sweep that is over was taken back"
+
+
+def test_a_new_topology_waits_for_no_transaction_of_an_earlier_sweep(member: OneMember) -> None:
+    """If it failed, a node would report one sweep too few on the new topology."""
+    member.open.add("t1")
+    member.sweep(2)
+    member.join(3)
+    assert member.sweeping.over() == [3, 0]
+
+
+def test_a_new_topology_counts_no_earlier_sweep_of_an_outcome(member: OneMember) -> None:
+    """If it failed, an outcome would be dropped before three sweeps on one topology."""
+    member.outcomes.note("t1", True, member.agreed.version)
+    member.sweep(2)
+    member.sweep(3)
+    member.join(4)
+    member.sweep(5)
+    member.sweep(6)
+    assert "t1" in member.outcomes
+    member.sweep(7)
+    assert "t1" not in member.outcomes
+
+
+def test_the_log_is_trimmed_at_the_last_sweep_on_this_topology(member: OneMember) -> None:
+    """If it failed, the log would lack entries that a member needs, or have the state of another place."""
+    member.sweep(2)
+    at_2 = member.agreed.to_state()
+    assert member.trimmed == []
+    member.sweep(3)
+    assert member.trimmed == [(2, at_2)]
+    member.join(4)
+    member.sweep(5)
+    assert member.trimmed == [(2, at_2)], "the sweep at 3 was on an earlier topology"
+    at_5 = member.agreed.to_state()
+    member.sweep(6)
+    assert member.trimmed[1:] == [(5, at_5)]
 
 
 @dataclass
