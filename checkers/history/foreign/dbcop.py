@@ -4,6 +4,9 @@ JSON: a list of sessions, alone or as `data` of an object. A session is a list o
 An event is {"Read": {"variable": 0, "version": 1}}, {"Write": …}, ["r", 0, 1] or ["w", 0, 1]. A version null is a key
 without a value. A transaction that is not committed was aborted.
 
+JSON of dbcop's first versions has the values of the bincode below: an event is {"write": true, "variable": 0,
+"value": 1, "success": true}, and a transaction has `success` in place of `committed`.
+
 bincode (`history.bincode`; all numbers little-endian): five u64 (id, nodes, variables, transactions, events), three
 texts (u64 and bytes: information, start, end), then lists (u64 and items): sessions of transactions of events (u8 is a
 write, u64 variable, u64 value, u8 success), with a u8 success behind each transaction. Events without success did not
@@ -14,15 +17,18 @@ from __future__ import annotations
 
 import re
 import struct
+from collections.abc import Mapping
 from typing import Any, Final
 
 from checkers.history.foreign import json_values
 from checkers.history.foreign.sessions import Micro, Sessions, Transaction, damaged
+from checkers.history.operation import Outcome
 
 JSON: Final = re.compile(
-    rb'\s*(?:\[(?:\s*\[\s*\]\s*,)*\s*\[\s*\{\s*"(?:events|committed)"|\{\s*"params"\s*:)'
+    rb'\s*(?:(?:\{\s*"data"\s*:\s*)?\[(?:\s*\[\s*\]\s*,)*\s*\[\s*\{\s*"(?:events|committed)"|\{\s*"params"\s*:)'
 )
-_WHAT = "a transaction of dbcop: {events, committed}"
+_WHAT = "a transaction of dbcop: {events, committed} or {events, success}"
+_IF_NOT: Final[Mapping[str, Outcome]] = {"committed": "fail", "success": "info"}
 _HEAD = struct.Struct("<5Q")
 _U64 = struct.Struct("<Q")
 _EVENT = struct.Struct("<?QQ?")
@@ -43,13 +49,17 @@ def from_json(data: bytes) -> Sessions:
 def _transaction(one: Any) -> Transaction:
     if not isinstance(one, dict) or not isinstance(one.get("events"), list):
         raise damaged(_WHAT, repr(one)[:60])
-    committed = one.get("committed")
-    if type(committed) is not bool:
-        raise damaged("committed as true or false", repr(committed)[:60])
-    return Transaction([_event(event) for event in one["events"]], "ok" if committed else "fail")
+    word = "success" if "success" in one else "committed"
+    did = one.get(word)
+    if type(did) is not bool:
+        raise damaged(f"{word} as true or false", repr(did)[:60])
+    micros = [micro for micro, happened in map(_event, one["events"]) if happened]
+    return Transaction(micros, "ok" if did else _IF_NOT[word])
 
 
-def _event(event: Any) -> Micro:
+def _event(event: Any) -> tuple[Micro, bool]:
+    """The event, and whether it happened."""
+    happened = True
     match event:
         case ["r" | "w" as f, key, value]:
             pass
@@ -57,11 +67,16 @@ def _event(event: Any) -> Micro:
             f = "r"
         case {"Write": {"variable": key, "version": value}}:
             f = "w"
+        case {"write": bool(is_write), "variable": key, "value": value, "success": bool(happened)}:
+            f = "w" if is_write else "r"
         case _:
-            raise damaged("an event of dbcop: {Read} or {Write} with variable and version", repr(event)[:60])
+            raise damaged(
+                "an event of dbcop: {Read} or {Write} with variable and version, or {write, variable, value, success}",
+                repr(event)[:60],
+            )
     if type(key) not in (int, str) or type(value) not in ((int, type(None)) if f == "r" else (int,)):
         raise damaged("a variable, and a whole number as its version", repr(event)[:60])
-    return f, key, value
+    return (f, key, value), happened
 
 
 # ---- bincode
@@ -125,4 +140,4 @@ class _Reader:
                 micros.append(("w" if is_write else "r", key, value))
         (success,) = struct.unpack_from("<?", self.data, self.at)
         self.at += 1
-        return Transaction(micros, "ok" if success else "info")
+        return Transaction(micros, "ok" if success else _IF_NOT["success"])

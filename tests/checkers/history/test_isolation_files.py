@@ -78,13 +78,30 @@ def bincode(sessions: list[list[tuple[list[tuple[bool, int, int, bool]], bool]]]
     return data
 
 
-BINCODE = bincode(
-    [
-        [([(True, 0, 1, True), (True, 1, 1, True), (True, 5, 5, False)], True)],
-        [([(False, 0, 1, True), (False, 1, 0, True)], True), ([(True, 0, 2, True)], True)],
-        [([(True, 0, 9, True)], False)],
-    ]
-)
+WITH_SUCCESS = [
+    [([(True, 0, 1, True), (True, 1, 1, True), (True, 5, 5, False)], True)],
+    [([(False, 0, 1, True), (False, 1, 0, True)], True), ([(True, 0, 2, True)], True)],
+    [([(True, 0, 9, True)], False)],
+]
+BINCODE = bincode(WITH_SUCCESS)
+OLD_JSON = {
+    "params": {"id": 0, "n_node": 3},
+    "info": "generated",
+    "data": [
+        [
+            {
+                "events": [
+                    dict(zip(("write", "variable", "value", "success"), event, strict=True))
+                    for event in events
+                ],
+                "success": success,
+            }
+            for events, success in session
+        ]
+        for session in WITH_SUCCESS
+    ],
+}
+UNSURE = (2, "info", [["w", 0, 9]])
 
 
 @pytest.mark.parametrize(
@@ -95,7 +112,12 @@ BINCODE = bincode(
         (DBCOP_TEXT, [ABORTED]),
         (json.dumps(dbcop_json()), [ABORTED]),
         (json.dumps({"params": {}, "info": "generated", "data": dbcop_json(compact=True)}), [ABORTED]),
-        (BINCODE, [(2, "info", [["w", 0, 9]])]),
+        (json.dumps({"data": dbcop_json(), "params": {}}), [ABORTED]),
+        (BINCODE, [UNSURE]),
+        (json.dumps(OLD_JSON), [UNSURE]),
+        (json.dumps(OLD_JSON, sort_keys=True, indent=2), [UNSURE]),
+        (json.dumps(OLD_JSON["data"]), [UNSURE]),
+        (json.dumps(OLD_JSON["data"], sort_keys=True), [UNSURE]),
     ],
 )
 def test_each_notation_tells_the_same(text: str | bytes, aborted: list[Any]) -> None:
@@ -150,6 +172,8 @@ def test_a_folder_of_cobra(tmp_path: Path) -> None:
         ("[x:=1] y\n", "line 1: expected"),
         (json.dumps([[{"events": [{"Scan": {}}], "committed": True}]]), "an event of dbcop"),
         (json.dumps([[{"events": [], "committed": "yes"}]]), "committed as true or false"),
+        (json.dumps([[{"events": [], "success": 1}]]), "success as true or false, got 1"),
+        (json.dumps([[{"events": [{"write": 1}], "success": True}]]), "an event of dbcop"),
         (BINCODE[:-4], "of which the last ones are cut off"),
         (BINCODE + b"\0", "1 bytes behind its end"),
     ],
