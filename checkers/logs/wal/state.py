@@ -71,7 +71,8 @@ def check(
         match effect:
             case Durable():
                 rows = [row.record() for row in effect.rows]
-                before = Before.of(disk)  # the rules compare the new rows with the disk before them
+                # First: with its own row on the disk, a node that makes itself a member would break member-of-old-rows.
+                before = Before.of(disk)
                 disk.take(rows)
                 breaches = _breaches(rows, before, disk, own.get(effect.node, 0))
                 if not has_votes:

@@ -169,6 +169,22 @@ NEIGHBOURS: dict[str, tuple[Effect, ...]] = {
         registered(1, 1, 4, waits=False),
         rested(40, term=1, vote=0, owner=0, queue_term=1, members=(1, 2, 3, 4), quorum=3, election_quorum=3),
     ),
+    "a node that makes itself a member by its first row": (
+        Begun(1, "n1", (), 0),
+        registered(1, 1, 1, waits=False),
+        rested(
+            40,
+            term=1,
+            vote=0,
+            owner=0,
+            queue_term=1,
+            members=(1,),
+            counted=(1,),
+            quorum=1,
+            election_quorum=1,
+            asked=0,
+        ),
+    ),
     "a quorum that is a number": (
         *SOUND,
         rested(9, confirmed=2, quorum=3, election_quorum=3, asked=0, is_majority=False),
