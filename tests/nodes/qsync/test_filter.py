@@ -104,6 +104,17 @@ def test_an_empty_queue_knows_no_future() -> None:
     assert told((decision(Type.PROMOTE, 2, 1, 4, 4),), limbo()) == "taken"
 
 
+def test_late_decisions_are_those_of_the_owner_in_the_snapshot_alone() -> None:
+    """Broken, a node would take decisions of a later owner that contradict what it has."""
+    late = decision(Type.CONFIRM, 1, 1, 3)
+    queue = limbo()
+    queue.held_lsn = 4
+    assert told((late,), queue) == "taken"
+    for owner, term in ((2, 4), (1, 5)):
+        queue.promote(owner, owner, queue.known_confirmed_lsn, term)
+    assert told((late,), queue) == SPLIT + PROCESSED_RANGE
+
+
 def test_nobody_owns_the_queue() -> None:
     """Broken, several masters with asynchronous data alone stop each other, or a transaction of an old leader waits in
     a queue that nobody owns until the next PROMOTE confirms it, although the leader's own node has rolled it back."""

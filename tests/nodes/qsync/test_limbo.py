@@ -83,3 +83,14 @@ def test_a_new_owner_has_rolled_back_nothing() -> None:
     assert limbo.rolled_back == {2}
     limbo.promote(2, 2, 0, 2)
     assert not limbo.rolled_back
+
+
+def test_a_promote_names_the_newest_entry_even_if_it_is_still_being_written() -> None:
+    """Broken, a PROMOTE would roll back what a quorum may have, because its own node's disk was the slowest."""
+    limbo = Limbo()
+    limbo.confirmed_lsn = 4
+    assert limbo.last_synchronous_lsn() == 4
+    limbo.append(Entry(Transaction(()), wait_ack=True, lsn=5, promised_lsn=5))
+    limbo.append(Entry(Transaction(()), wait_ack=True, promised_lsn=6))
+    limbo.append(Entry(Transaction(()), wait_ack=False, promised_lsn=7))
+    assert limbo.last_synchronous_lsn() == 6
