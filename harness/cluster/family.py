@@ -190,6 +190,15 @@ class Family:
         return False
 
 
+def is_in_our_pid_namespace(pid: int, proc: Path = _PROC) -> bool:
+    """Otherwise it is in a container, and the number of its harness is that of a different process here.
+
+    Raises OSError if the process is no more, or is another user's.
+    """
+    ours = proc / "self" / "ns" / "pid"
+    return not ours.is_symlink() or (proc / str(pid) / "ns" / "pid").readlink() == ours.readlink()
+
+
 def new_mark(whose: str) -> str:
     """A value of `MARK` that no other process has; the environment of the process that is started gets it."""
     return f"{whose}/{secrets.token_hex(8)}"

@@ -21,12 +21,11 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import psutil  # type: ignore[import-untyped]  # it has no types
 
-from harness.cluster.family import GONE_WITHIN_S, MARK
+from harness.cluster.family import GONE_WITHIN_S, MARK, is_in_our_pid_namespace
 
 RUN_LABEL = "qsync-harness.run"
 OWNER_LABEL = "qsync-harness.owner"
@@ -36,7 +35,6 @@ _TRIES = 10
 _TRY_AGAIN_S = 0.5
 _TABLE = re.compile(rf"^table bridge ({TABLE_PREFIX}[0-9a-f]+(?:_\d+_\d+_\d+)?)$")
 _OWNED = re.compile(rf"^{TABLE_PREFIX}[0-9a-f]+_(\d+)_(\d+)_(\d+)$")
-_PID_NAMESPACE = Path("/proc/self/ns/pid")
 _MARKED = re.compile(r"^(\d+@\d+\.\d+)/")
 HARNESS = "harness."
 """Stands in the command line of a process that conducts a run."""
@@ -115,16 +113,11 @@ def remove_processes() -> list[str]:
     for process in psutil.process_iter():
         with suppress(psutil.Error, OSError):  # it ends, or is another user's
             match = _MARKED.match(process.environ().get(MARK, ""))
-            if match and _is_in_our_pid_namespace(process.pid) and not lives(match[1]):
+            if match and is_in_our_pid_namespace(process.pid) and not lives(match[1]):
                 left[process] = f"process {process.pid} ({' '.join(process.cmdline())[:80]})"
                 process.kill()
     _, alive = psutil.wait_procs(list(left), GONE_WITHIN_S)
     return [words + ": no, it is still there" * (process in alive) for process, words in left.items()]
-
-
-def _is_in_our_pid_namespace(pid: int) -> bool:
-    """Otherwise it is in a container, and the number of its harness is that of a different process here."""
-    return not _PID_NAMESPACE.exists() or Path(f"/proc/{pid}/ns/pid").readlink() == _PID_NAMESPACE.readlink()
 
 
 def remove_leftovers(client: Any) -> list[str]:

@@ -5,7 +5,8 @@ groups, where a group with processes in it passes no controllers on, ours lie be
 
 A group's name says which harness made it: `qsync-<run>-<process of the harness>@<its start>-<node>`. Groups of dead
 harnesses are leftovers; no other name is looked at twice. A process that still runs in a leftover is a node of a dead
-run. A supervisor of the cluster ssh identifies itself by a different clock, so its groups have names of another kind:
+run. A group with a process of a container is no leftover: there the harness has a different number. A supervisor of the
+cluster ssh identifies itself by a different clock, so its groups have names of another kind:
 `qsync-ssh-<run>-<process>@<ticks at its start>-<node>`.
 """
 
@@ -21,6 +22,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from harness.cluster.family import is_in_our_pid_namespace
 from harness.cluster.limits.group import CONTROLLERS, Group, _mounts, group_of
 
 NAME: Final = re.compile(r"^qsync-[0-9a-f]+-(\d+@\d+\.\d+)-[A-Za-z0-9_.]+$")
@@ -121,8 +123,17 @@ def leftovers(
         for folder, names, _ in os.walk(where):
             for name in sorted(names):
                 match = kind.match(name)
-                if match and not lives(match[1]):
-                    yield Path(folder) / name
+                group = Path(folder) / name
+                if match and not lives(match[1]) and _is_of_our_pid_namespace(group, proc):
+                    yield group
+
+
+def _is_of_our_pid_namespace(group: Path, proc: Path) -> bool:
+    """All its processes are. In doubt it is not: also where one ends at this moment."""
+    with suppress(OSError):
+        pids = (group / "cgroup.procs").read_text().split()
+        return all(is_in_our_pid_namespace(int(pid), proc) for pid in pids)
+    return False
 
 
 def supervisor_lives(owner: str) -> bool:

@@ -161,11 +161,26 @@ def test_only_groups_of_ours_whose_harness_is_no_more_are_left_over(tmp_path: Pa
     hierarchy = tmp_path / "unified"
     names = ("qsync-ab12-77@5.00-n1", "qsync-ab12-88@6.00-n2", "qsync-mine", "docker-77@5.00-n1", "x")
     for name in names:
-        (hierarchy / "user" / name).mkdir(parents=True)
+        folder(hierarchy / "user" / name, {"cgroup.procs": ""})
     mounts = f"32 1 0:32 / {hierarchy} rw - cgroup2 cgroup2 rw\n"
     there = proc(tmp_path, mounts, "0::/\n")
     found = leftovers(lambda owner: owner == "88@6.00", there)
     assert [path.name for path in found] == ["qsync-ab12-77@5.00-n1"]
+
+
+def test_a_group_with_a_process_of_a_container_is_not_left_over(tmp_path: Path) -> None:
+    """Broken, a clean-up on a host would end the nodes of a harness in a privileged container."""
+    hierarchy = tmp_path / "unified"
+    for node, pids in (("n1", "41\n"), ("n2", "41\n42\n"), ("n3", "0\n"), ("n4", "43\n")):
+        folder(hierarchy / f"qsync-ab12-77@5.00-{node}", {"cgroup.procs": pids})
+    there = proc(tmp_path, f"32 1 0:32 / {hierarchy} rw - cgroup2 cgroup2 rw\n", "0::/\n")
+    for pid, namespace in (("self", "pid:[1]"), ("41", "pid:[1]"), ("42", "pid:[2]")):
+        (there / pid / "ns").mkdir(parents=True)
+        (there / pid / "ns" / "pid").symlink_to(namespace)
+    found = leftovers(lambda owner: False, there)
+    assert [path.name[-2:] for path in found] == ["n1"], (
+        "n3 has a process that /proc does not show, and in n4 one ended"
+    )
 
 
 def test_a_command_enters_its_group_before_anything_else() -> None:
