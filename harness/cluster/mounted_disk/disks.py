@@ -91,10 +91,14 @@ class MountedDisk:
                 self._process.stdin.write(json.dumps({"do": do, **given}).encode() + b"\n")
                 await self._process.stdin.drain()
             except (BrokenPipeError, ConnectionResetError) as error:
-                raise ClusterError(f"the disk under {self._node} is gone and cannot {do}") from error
+                raise ClusterError(
+                    f"the disk under {self._node} was gone before the command {do!r}"
+                ) from error
             answer = await self._answer(_PATIENCE_S)
         if "error" in answer:
-            raise ClusterError(f"the disk under {self._node} cannot {do}: {answer['error']}")
+            raise ClusterError(
+                f"the disk under {self._node} could not do the command {do!r}: {answer['error']}"
+            )
         return answer
 
     async def _answer(self, patience_s: float) -> dict[str, Any]:

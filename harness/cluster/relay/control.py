@@ -95,7 +95,7 @@ async def answered(do: Callable[[Command], Awaitable[Result]], line: bytes) -> b
         result = await do(command)
     except Exception as error:  # the process must live on, and the harness must hear of it
         text = str(error) if isinstance(error, OSError | ValueError | ClusterError) else repr(error)
-        result = {"error": f"{command.get('do', 'not a command')}: {text}"}
+        result = {"error": f"{command.get('do', 'not a command')!r}: {text}"}
     return json.dumps({"id": command.get("id"), **result}).encode() + b"\n"
 
 

@@ -130,7 +130,7 @@ class ControlledProcess(Commands):
 
     async def ask(self, command: str, /, **arguments: object) -> dict[str, Any]:
         if self._reader.done() or self._not_an_answer:
-            raise ClusterError(f"{self.what} ended ({self._how_it_ended()}) and cannot {command}")
+            raise ClusterError(f"{self.what} ended ({self._how_it_ended()}) before the command {command!r}")
         self._last_id = number = self._last_id + 1
         line = {"id": number, "do": command, **arguments}
         answered: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
@@ -139,11 +139,13 @@ class ControlledProcess(Commands):
             self._commands.write(json.dumps(line).encode() + b"\n")
             answer = await asyncio.wait_for(answered, _PATIENCE_S)
         except TimeoutError:
-            raise ClusterError(f"{self.what} did not {command} within {_PATIENCE_S:.0f} s") from None
+            raise ClusterError(
+                f"{self.what} did not answer the command {command!r} within {_PATIENCE_S:.0f} s"
+            ) from None
         finally:
             self._waiting.pop(number, None)
         if "error" in answer:
-            raise ClusterError(f"{self.what} cannot {answer['error']}")
+            raise ClusterError(f"{self.what} could not do the command {answer['error']}")
         return answer
 
     async def _read(self) -> None:

@@ -146,11 +146,11 @@ class Machine:
             self._send(line)
             answer = await asyncio.wait_for(answered, PATIENCE_S + self.host.lease_s)
         except TimeoutError:
-            raise ClusterError(f"{self.host.place} did not {command} in time") from None
+            raise ClusterError(f"{self.host.place} did not answer the command {command!r} in time") from None
         finally:
             self._waiting.pop(number, None)
         if "error" in answer:
-            raise ClusterError(f"{self.host.place} cannot {answer['error']}")
+            raise ClusterError(f"{self.host.place} could not do the command {answer['error']}")
         return answer
 
     def tell(self, command: str, /, **arguments: object) -> None:

@@ -501,7 +501,9 @@ def test_a_wrong_command_is_answered_and_ends_nothing(tmp_path: Path) -> None:
     """Broken if one bad command takes the whole cluster's network down."""
 
     async def story(its: Scene) -> None:
-        with pytest.raises(ClusterError, match="is in use"):
+        with pytest.raises(
+            ClusterError, match=r"^the relay could not do the command 'listen': port \d+ is in use$"
+        ):
             await its.relay.listen([("client", "n2", its.route)])
         with pytest.raises(ClusterError, match="cut"):
             await its.relay.cut(1, [3])  # type: ignore[list-item]
@@ -526,7 +528,7 @@ def test_what_is_no_answer_fails_the_command_that_waits(tmp_path: Path, written:
         relay = Relay(process, tmp_path / "none")
         with pytest.raises(ClusterError, match="the relay ended \\(expected an answer in JSON, got "):
             await asyncio.gather(relay.totals(), ends(process))
-        with pytest.raises(ClusterError, match="cannot totals"):
+        with pytest.raises(ClusterError, match=r"\) before the command 'totals'$"):
             await relay.totals()
         await relay.stop()
 

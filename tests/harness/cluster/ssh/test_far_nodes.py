@@ -110,6 +110,23 @@ def test_a_host_whose_supervisor_is_gone_is_told_at_once() -> None:
     assert asyncio.run(told()) == "h:22: [Errno 111] Connection refused"
 
 
+def test_a_command_of_a_host_that_fails_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If it failed, a run would end with "h:22 cannot ports", or with no reason."""
+    monkeypatch.setattr("harness.cluster.ssh.machine.PATIENCE_S", 0.01)
+
+    async def story() -> None:
+        machine = Machine(inventory.Host(host="h", lease_s=0), "r", lambda machine, event: None)
+        asking = asyncio.create_task(machine.ask("ports"))
+        await asyncio.sleep(0)
+        machine._arrived(b'{"id": 1, "error": "\'ports\': all are in use"}')
+        with pytest.raises(ClusterError, match=r"^h:22 could not do the command 'ports': all are in use$"):
+            await asking
+        with pytest.raises(ClusterError, match=r"^h:22 did not answer the command 'clock' in time$"):
+            await machine.ask("clock")
+
+    asyncio.run(story())
+
+
 def test_a_host_that_was_lost_is_not_waited_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """If it failed, each command of a run that is to end would wait for a host that is down, and none would say so."""
     monkeypatch.setattr("harness.cluster.ssh.machine.PATIENCE_S", 0.01)
