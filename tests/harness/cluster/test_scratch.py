@@ -51,13 +51,14 @@ def test_the_folder_of_a_killed_process_is_removed_and_that_of_a_living_one_stay
 
 
 def test_a_link_with_such_a_name_is_not_followed(temporary: Path) -> None:
-    """If it failed, whoever may write temporary files could have another user's folder emptied."""
+    """If it failed, whoever may write temporary files could have another user's folder emptied, or each
+    clean-up would end with "it is still there"."""
     left, mine = killed(), temporary / "mine"
     mine.mkdir()
     (mine / "kept").touch()
     link = temporary / f"{left.name}x"
     link.symlink_to(mine)
-    scratch.remove_leftovers()
+    assert scratch.remove_leftovers() == [f"temporary folder {left}"], "a link is no folder of ours"
     assert (mine / "kept").exists()
 
 
