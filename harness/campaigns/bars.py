@@ -85,7 +85,7 @@ class Bar(msgspec.Struct, frozen=True, kw_only=True):
     def sentence(self) -> str:
         """The name and all requirements, in words."""
         asked = {WORDS[name]: getattr(self.requires, name) for name in Requires.__struct_fields__}
-        return f"{self.name}: at least {', '.join(f'{least:,g} {word}' for word, least in asked.items() if least)}"
+        return f"{self.name}: {', '.join(f'{word} ≥ {least:,g}' for word, least in asked.items() if least)}"
 
 
 class Certifying(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

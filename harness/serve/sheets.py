@@ -182,7 +182,7 @@ def run(
         ),
         tone=_tone(given.outcome),
         badge=given.outcome.replace("-", " ").upper(),
-        sentence=given.sentence or _without_verdict(given),
+        sentence=given.sentence or _without_verdict(given, has_record),
         facts=(
             ("system", given.system, given.configuration),
             ("workload", given.workload, f"on {given.cluster}"),
@@ -207,7 +207,9 @@ def run(
     )
 
 
-def _without_verdict(run: Run) -> str:
+def _without_verdict(run: Run, has_record: bool) -> str:
+    if not has_record:
+        return "The run has no record yet. If it has ended, try: qsync run --plan, with its plan.json"
     return "The run goes on." if run.outcome == GOES_ON else "The run has no verdict. Try: qsync check"
 
 

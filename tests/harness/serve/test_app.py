@@ -428,12 +428,14 @@ def test_a_run_of_an_older_version_has_the_same_pages(tmp_path: Path) -> None:
 
 
 def test_a_run_without_a_record_has_no_dead_links(tmp_path: Path) -> None:
-    """If it failed, the page of a run that was killed before its cluster began would lead nowhere."""
+    """If it failed, the page of a run killed before its cluster began would lead nowhere, or to qsync check."""
     folder = store(tmp_path, "night", NAME, None)
     asked = Asked(tmp_path)
     links = set(re.findall(r'href="(/[^"]*)"', asked(f"/runs/night/{NAME}").text))
     assert {f"/runs/night/{NAME}/{page}" for page in ("operations", "live", "bundle")} < links
     (folder / "history.jsonl").unlink()
-    links = set(re.findall(r'href="(/[^"]*)"', asked(f"/runs/night/{NAME}").text))
+    page = asked(f"/runs/night/{NAME}").text
+    assert "try: qsync run --plan" in page and "qsync check" not in page
+    links = set(re.findall(r'href="(/[^"]*)"', page))
     assert [link for link in links if asked(link.replace("&amp;", "&")).status >= 400] == []
     assert "<h1>1 run</h1>" in asked("/runs").text

@@ -299,7 +299,7 @@ def test_a_bar_cannot_be_lowered_afterwards(sample: Sample, tmp_path: Path) -> N
         return edit
 
     for name, told in (
-        ("release", "its bar is release: at least 1 runs"),
+        ("release", "its bar is release: runs ≥ 1, operations that succeeded ≥ 1"),
         ("ours", "its bar ours is neither known nor of its plan"),
     ):
         path = forged(sample, tmp_path, as_bar(name))
