@@ -22,7 +22,7 @@ from checkers.domain.proof import active, is_judged, shown, verdict, while_activ
 from checkers.history.errors import ModelError
 from checkers.history.history import History, by_key
 from checkers.history.operation import Operation
-from checkers.history.values import Number, exact, identity, in_json, value_words
+from checkers.history.values import Number, exact, identity, in_json, many, value_words
 from checkers.verdict import Verdict, Witness
 
 NAME = "bank"
@@ -66,7 +66,7 @@ def check(history: History, *, total: int | None = None, negative_allowed: bool 
         "total": in_json(next(iter(totals))) if len(totals) == 1 else None,
         "by_fault": dict(sorted(by_fault.items())),
     }
-    valid = f"{count} reads showed a total of {' or '.join(map(shown, sorted(totals)))}"
+    valid = f"{many(count, 'read')} showed a total of {' or '.join(map(shown, sorted(totals)))}"
     return verdict(NAME, MODEL, witnesses, details, judged=count, valid=valid)
 
 

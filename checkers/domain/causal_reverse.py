@@ -22,7 +22,7 @@ from checkers.domain.proof import is_judged, nowhere, shown, verdict, witness
 from checkers.history.errors import ModelError
 from checkers.history.history import History, by_key
 from checkers.history.operation import Operation
-from checkers.history.values import Value, identity, value_words
+from checkers.history.values import Value, identity, many, value_words
 from checkers.verdict import Verdict, Witness
 
 NAME = "causal-reverse"
@@ -51,7 +51,7 @@ def check(history: History) -> Verdict:
                 witnesses += _from_nowhere(key, read, by_value, failed)
                 witnesses += _reversed(key, read, shown_values, by_value, acknowledged)
     details = {"reads": reads, "writes": writes}
-    valid = f"{reads} reads kept the order of {writes} writes"
+    valid = f"{many(reads, 'read')} kept the order of {many(writes, 'write')}"
     return verdict(NAME, MODEL, witnesses, details, judged=reads and writes, valid=valid)
 
 

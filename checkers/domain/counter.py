@@ -27,7 +27,7 @@ from checkers.domain.proof import is_judged, verdict, while_active, witness
 from checkers.history.errors import ModelError
 from checkers.history.history import History, by_key
 from checkers.history.operation import Operation
-from checkers.history.values import Number, exact, in_json, value_words
+from checkers.history.values import Number, exact, in_json, many, value_words
 from checkers.verdict import Verdict, Witness
 
 NAME = "counter"
@@ -69,7 +69,7 @@ def check(
             widths.append(greatest - least)
             witnesses += _outside(history, key, read, least, greatest, operations)
     details: dict[str, Any] = {"reads": len(widths), "width_max": in_json(max(widths, default=0))}
-    valid = f"{len(widths)} reads are within the bounds of what was added"
+    valid = f"all reads are within the bounds of what was added ({many(len(widths), 'read')})"
     return verdict(NAME, MODEL, witnesses, details, judged=len(widths), valid=valid)
 
 

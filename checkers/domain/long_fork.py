@@ -25,7 +25,7 @@ from typing import Any
 from checkers.domain.proof import is_judged, nowhere, shown, verdict, witness
 from checkers.history.history import History, by_key
 from checkers.history.operation import Operation
-from checkers.history.values import Value, identity
+from checkers.history.values import Value, identity, many
 from checkers.verdict import Verdict, Witness
 
 NAME = "long-fork"
@@ -49,7 +49,7 @@ def check(history: History) -> Verdict:
     witnesses += [fork for reads in groups for fork in _forks(reads)]
     count = sum(map(len, groups))
     details = {"reads": count, "groups": len(groups), "keys_skipped": sorted(skipped)[:50]}
-    valid = f"{count} reads of {len(groups)} groups of keys have one order"
+    valid = f"the reads of each group of keys have one order ({many(count, 'read')}, {many(len(groups), 'group')})"
     return verdict(NAME, MODEL, witnesses, details, judged=count, valid=valid)
 
 

@@ -26,7 +26,7 @@ from checkers.domain.proof import is_judged, shown, verdict, witness
 from checkers.history.errors import ModelError
 from checkers.history.history import History, by_key
 from checkers.history.operation import Operation
-from checkers.history.values import value_words
+from checkers.history.values import many, value_words
 from checkers.verdict import Verdict, Witness
 
 NAME = "monotonic"
@@ -54,7 +54,7 @@ def check(history: History) -> Verdict:
                 witnesses += _out_of_order(key, read, shown_rows)
                 witnesses += _against_adds(key, read, shown_rows, adds)
     details = {"reads": reads, "rows": rows}
-    valid = f"up to {rows} rows rise with their timestamps in {reads} reads"
+    valid = f"rows rise with their timestamps (up to {many(rows, 'row')} in {many(reads, 'read')})"
     return verdict(NAME, MODEL, witnesses, details, judged=rows, valid=valid)
 
 

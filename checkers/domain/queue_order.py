@@ -37,7 +37,7 @@ from checkers.history.history import History
 from checkers.history.operation import Operation
 from checkers.history.value_kernels import NEVER
 from checkers.history.value_rows import is_to_itself
-from checkers.history.values import Value
+from checkers.history.values import Value, many
 from checkers.verdict import Verdict, Witness
 
 NAME = "queue-order"
@@ -80,7 +80,7 @@ def check(
         "by_rule": by_rule,
         "vacuous": not shown_writes,
     }
-    valid = f"{len(shown_writes)} of {len(submitted)} submitted writes were seen, each in its turn"
+    valid = f"{many(len(shown_writes), 'submitted write')} of {len(submitted)} seen, each in its turn"
     return verdict(NAME, MODEL, witnesses, details, judged=len(submitted), valid=valid)
 
 

@@ -41,7 +41,7 @@ from checkers.history.errors import ModelError
 from checkers.history.history import History, by_key
 from checkers.history.operation import Operation
 from checkers.history.value_kernels import NEVER
-from checkers.history.values import Value, identity, often, value_words
+from checkers.history.values import Value, identity, many, often, value_words
 from checkers.verdict import Verdict, Witness
 
 NAME = "queues"
@@ -117,7 +117,7 @@ def check(history: History, *, fifo: bool = True, failed_cas_observes: bool = Tr
         if fifo:
             witnesses += _reordered(key, queue)
         _count(counts, queue, len(missing), len(missing) - len(lost))
-    came_out = f"{counts['dequeued']} of {counts['enqueued']} elements came out"
+    came_out = f"{many(counts['dequeued'], 'element')} of {counts['enqueued']} came out"
     once = f", once each{' and in order' if fifo else ''}" if counts["dequeued"] else ""
     forgiven = f"; operations of unknown outcome may have taken {_listed(names)}" if names else ""
     valid = came_out + once + forgiven

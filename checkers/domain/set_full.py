@@ -29,7 +29,7 @@ from checkers.domain.proof import caught_up, is_judged, shown, verdict, witness
 from checkers.history.errors import ModelError
 from checkers.history.history import History, by_key
 from checkers.history.operation import Operation
-from checkers.history.values import Value, identity, value_words
+from checkers.history.values import Value, identity, many, value_words
 from checkers.verdict import Verdict, Witness
 
 NAME = "set-full"
@@ -234,14 +234,14 @@ def _verdict(witnesses: list[Witness], elements: Sequence[Element], reads: int) 
     if stale:
         worst = max(element.latency_ms for element in stale)
         details["findings"] = [
-            f"{len(stale)} elements were missing from a later read, for up to {worst:.1f} ms"
+            f"missing from a later read, for up to {worst:.1f} ms: {many(len(stale), 'element')}"
         ]
     if never:
         details["findings"] = [
             *details["findings"],
-            f"{never} elements were never read: nothing is known of them",
+            f"never read, so nothing is known of them: {many(never, 'element')}",
         ]
-    valid = f"none of {len(known)} elements was lost in {reads} reads"
+    valid = f"no element was lost ({many(len(known), 'element')}, {many(reads, 'read')})"
     return verdict(NAME, MODEL, witnesses, details, judged=reads and len(known), valid=valid)
 
 

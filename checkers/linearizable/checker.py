@@ -21,6 +21,7 @@ from checkers.history.columns import grouped
 from checkers.history.errors import ModelError
 from checkers.history.history import History
 from checkers.history.operation import Operation
+from checkers.history.values import many as counted
 from checkers.limits import STEPS, Limits, OutOfTime, given, shielded, within
 from checkers.linearizable import many, search_kernels
 from checkers.linearizable import proofs as proving
@@ -498,16 +499,18 @@ def _conclusion(
 ) -> tuple[Result, str]:
     """`observed`: how many answers say something about a value."""
     wrong = sum(search.decision.result == "no" for search in searches)
-    undecided = sum(search.decision.result == "unknown" for search in searches)
     if witnesses:
         others = "" if wrong == 1 else f" ({wrong} keys in all are not linearizable)"
         return "invalid", f"not linearizable: {witnesses[0].summary}{others}"
+    undecided = [search.decision.reason for search in searches if search.decision.result == "unknown"]
+    return conclusion_without_witness(len(searches), undecided, observed)
+
+
+def conclusion_without_witness(keys: int, undecided: Sequence[str], observed: int) -> tuple[Result, str]:
+    """`undecided`: for each undecided key the reason."""
     if undecided:
-        reason = next(search.decision.reason for search in searches if search.decision.result == "unknown")
-        return "unknown", f"{undecided} of {len(searches)} keys could not be decided: {reason}"
+        return "unknown", f"{counted(len(undecided), 'key')} of {keys} could not be decided: {undecided[0]}"
     if not observed:
         return "unknown", "no answer says anything about a value: there is nothing to judge"
-    return (
-        "valid",
-        f"on each of {len(searches)} keys one order explains all answers ({observed} observations)",
-    )
+    counts = f"{counted(keys, 'key')}, {counted(observed, 'observation')}"
+    return "valid", f"for each key one order explains all answers ({counts})"

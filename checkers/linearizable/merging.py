@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from checkers.linearizable.checker import NAME, PROOF_OPERATIONS
+from checkers.linearizable.checker import NAME, PROOF_OPERATIONS, conclusion_without_witness
 from checkers.verdict import Result, Verdict
 
 SUMS = ("keys", "operations", "observations")
@@ -93,12 +93,7 @@ def _within(parts: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _conclusion(details: Mapping[str, Any], rest: Verdict | None) -> tuple[Result, str]:
-    keys, observed = details["keys"], details["observations"]
     if rest is not None and rest.result == "invalid":
         return "invalid", rest.summary
-    if details["keys_undecided"]:
-        reason = next(iter(details["keys_undecided"].values()))
-        return "unknown", f"{len(details['keys_undecided'])} of {keys} keys could not be decided: {reason}"
-    if not observed:
-        return "unknown", "no answer says anything about a value: there is nothing to judge"
-    return "valid", f"on each of {keys} keys one order explains all answers ({observed} observations)"
+    undecided = [*details["keys_undecided"].values()]
+    return conclusion_without_witness(details["keys"], undecided, details["observations"])

@@ -24,6 +24,7 @@ from checkers.history.history import History
 from checkers.history.line_kernels import FAIL, INFO, OK
 from checkers.history.operation import SUBMITTED
 from checkers.history.spans import are_within, united
+from checkers.history.values import many
 from checkers.verdict import Verdict
 
 Array = Any  # numpy's
@@ -246,9 +247,8 @@ def quantiles_ms(latencies_ns: Array) -> dict[str, float]:
 def _summary(details: dict[str, Any]) -> str:
     longest = details["longest_gap"]
     asked = details["ok"] + details["fail"] + details["info"]
-    served = (
-        f"{details['ok']} of {asked} operations ended ok, {details['ok_under_fault']} of them under a fault"
-    )
+    ok, under_fault = details["ok"], details["ok_under_fault"]
+    served = f"{many(ok, 'operation')} of {asked} ended ok, {under_fault} of them under a fault"
     if longest is None:
         return served
     return f"{served}; the longest gap was {longest['ms']:.0f} ms at {longest['node']}"

@@ -17,7 +17,7 @@ from checkers.history.history import History
 from checkers.history.line_kernels import ABSENT, OK
 from checkers.history.operation import Operation, micros
 from checkers.history.value_rows import BEYOND, NOBODY, Numbers, Rows
-from checkers.history.values import identity, value_words
+from checkers.history.values import identity, many, value_words
 from checkers.verdict import Result, Verdict, Witness, concluded
 
 Array = Any  # numpy's
@@ -178,7 +178,7 @@ def _verdict(witnesses: Sequence[Witness], asked: int, reads: int, undone: Seque
     }
     if undone:
         details["findings"] = [
-            f"{len({*undone})} of {reads} dirty reads showed a value whose write surely failed"
+            f"{many(len({*undone}), 'dirty read')} of {reads} showed a value whose write surely failed"
         ]
     summary = f"dirty reads ({reads}) returned only values that a client had asked to write"
     if not reads:

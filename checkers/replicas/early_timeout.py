@@ -14,6 +14,7 @@ import numpy
 from checkers.history.history import History
 from checkers.history.line_kernels import ABSENT, PLAIN
 from checkers.history.operation import Operation
+from checkers.history.values import many
 from checkers.verdict import WITNESSES_MAX, Verdict, Witness, concluded
 
 NAME = "early-timeout"
@@ -34,7 +35,7 @@ def check(history: History, *, timeout_ns: int | None = None) -> Verdict:
     witnesses = tuple(_witness(operation, wanted_ns) for operation in early[:WITNESSES_MAX])
     details = {"timeouts": timeouts, "early": len(early), "vacuous": not timeouts}
     summary = (
-        f"{timeouts} timeouts were reported, none before its time"
+        f"no timeout was reported before its time ({many(timeouts, 'timeout')})"
         if timeouts
         else "nothing to judge: no timeout was reported"
     )

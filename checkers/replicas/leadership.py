@@ -36,7 +36,7 @@ from checkers.history.faults import (
 from checkers.history.history import History, State
 from checkers.history.members import at_the_end, counts
 from checkers.history.spans import Spans, of_faults
-from checkers.history.values import vclock_words
+from checkers.history.values import many, vclock_words
 from checkers.verdict import Verdict, Witness, concluded
 
 NAME = "leadership"
@@ -73,7 +73,7 @@ def check(history: History) -> Verdict:
 
 def _summary(history: History, details: dict[str, Any]) -> str:
     """The rules that were judged and hold."""
-    kept = [f"one leader a term ({details['terms']} terms)"] if details["terms"] else []
+    kept = [f"one leader a term ({many(details['terms'], 'term')})"] if details["terms"] else []
     if "split_for_good" in details:
         kept.append("nodes that stopped following each other may have no leader")
     elif (after := _after(history)) is not None and after.led:

@@ -23,7 +23,7 @@ import numpy
 from checkers.history.history import History, by_key
 from checkers.history.line_kernels import ABSENT, OTHER, PAIR
 from checkers.history.operation import Operation, leaves
-from checkers.history.values import Value, identity, value_words
+from checkers.history.values import Value, identity, many, value_words
 from checkers.replicas.kept import rows_of
 from checkers.verdict import WITNESSES_MAX, Verdict, Witness
 
@@ -143,9 +143,9 @@ def _verdict(rolled_back: int, witnesses: list[Witness]) -> Verdict:
         "overruled": len(witnesses),
         "vacuous": rolled_back == 0,
     }
-    summary = f"none of {rolled_back} writes that were reported rolled back was there at the end"
+    summary = f"no write that was reported rolled back was there at the end ({many(rolled_back, 'write')})"
     if witnesses:
-        count = f"{len(witnesses)} of {rolled_back} writes that were reported rolled back stayed"
+        count = f"{many(len(witnesses), 'write')} of {rolled_back} that were reported rolled back stayed"
         summary = f"{count}: {witnesses[0].summary}"
     elif not rolled_back:
         summary = "nothing to judge: no write was reported rolled back"

@@ -30,7 +30,7 @@ from checkers.history.members import answered_by, servers
 from checkers.history.operation import Operation, both
 from checkers.history.value_order import ValueOrders
 from checkers.history.value_rows import Numbers
-from checkers.history.values import value_words
+from checkers.history.values import many, value_words
 from checkers.verdict import Result, Verdict, Witness, concluded
 
 NAME = "prefix"
@@ -251,9 +251,8 @@ def _verdict(witnesses: Sequence[Witness], counts: _Counts, unanswered: int) -> 
         "findings": [],
     }
     if counts.stale_reads:
-        details["findings"] = [
-            f"{counts.stale_reads} of {reads} reads at replicas were stale, the worst by at least {stale_ms_max:.1f} ms"
-        ]
+        stale = f"{many(counts.stale_reads, 'stale read')} of {reads} at replicas"
+        details["findings"] = [f"{stale}, the worst by at least {stale_ms_max:.1f} ms"]
     summary = f"reads at replicas ({reads}) never went back"
     if not reads:
         summary = f"nothing to judge: of {asked} reads asked of replicas none was answered"

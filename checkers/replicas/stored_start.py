@@ -14,7 +14,7 @@ from typing import Any
 from checkers.history.history import History
 from checkers.history.members import at_the_end
 from checkers.history.operation import Operation
-from checkers.history.values import identity
+from checkers.history.values import identity, many
 from checkers.replicas.kept import last_dumps, rows_of
 from checkers.verdict import Result, Verdict, Witness, concluded
 
@@ -40,7 +40,7 @@ def check(history: History, *, everywhere: bool = True) -> Verdict:
         if without and (must_all or (len(without) == len(held) and not silent)):
             witnesses.append(_witness(space, row, without))
     result: Result = "valid"
-    summary = f"all {len(rows)} rows that were acknowledged before the run are there"
+    summary = f"what was acknowledged before the run is there ({many(len(rows), 'row')})"
     if silent or not dumps or not rows:
         result = "unknown"
         summary = (

@@ -14,7 +14,7 @@ from typing import Any
 
 from checkers.history.history import History
 from checkers.history.operation import Operation
-from checkers.history.values import identity, value_words
+from checkers.history.values import identity, many, value_words
 from checkers.limits import Limits, OutOfTime, look, within
 from checkers.sessions.own_writes import READ_YOUR_WRITES, cycle_of_own_writes
 from checkers.sessions.steps import Key, Reads, all_but_dirty, keys_of
@@ -246,7 +246,11 @@ def _conclusion(
         )
     if skipped:
         key, reason = skipped[0]
-        return "unknown", f"{len(skipped)} of {keys} keys could not be judged: {_name(key)}, where {reason}"
+        return (
+            "unknown",
+            f"{many(len(skipped), 'key')} of {keys} could not be judged: {_name(key)}, where {reason}",
+        )
     if not observed:
         return "unknown", "no answer says anything about a value: there is nothing to judge"
-    return "valid", f"on each of {keys} keys versions have an order that fits ({observed} observations)"
+    counts = f"{many(keys, 'key')}, {many(observed, 'observation')}"
+    return "valid", f"the versions of each key have an order that fits ({counts})"

@@ -25,7 +25,7 @@ from checkers.history.operation import Operation
 from checkers.history.value_kernels import NEVER
 from checkers.history.value_order import ValueOrders
 from checkers.history.value_rows import Numbers
-from checkers.history.values import value_words
+from checkers.history.values import many, value_words
 from checkers.limits import look
 from checkers.sessions.steps import Reads, all_but_dirty, written
 from checkers.verdict import WITNESSES_MAX, Verdict, Witness
@@ -139,7 +139,7 @@ class _CountsAbove:
 
 def _promise(ms_max: float | None, versions_max: int | None) -> str:
     parts = [] if ms_max is None else [f"{ms_max:g} ms"]
-    parts += [] if versions_max is None else [f"{versions_max} versions"]
+    parts += [] if versions_max is None else [many(versions_max, "version")]
     return f"stale by at most {' and '.join(parts)}" if parts else ""
 
 
@@ -149,7 +149,8 @@ def _verdict(
     """`beyond`: those that break the promise, the worst first."""
     ms = round(max((read.ms for read in stale), default=0.0), 3)
     versions = max((read.versions for read in stale), default=0)
-    sentence = f"{len(stale)} of {judged} reads were stale, the worst by at least {ms:.1f} ms and {versions} versions"
+    worst = f"the worst by at least {ms:.1f} ms and {many(versions, 'version')}"
+    sentence = f"{many(len(stale), 'stale read')} of {judged}, {worst}"
     details: dict[str, Any] = {
         "reads": judged,
         "stale_reads": len(stale),
@@ -161,7 +162,7 @@ def _verdict(
     return Verdict(
         checker=NAME,
         result="invalid" if beyond else "valid",
-        summary=sentence if stale else f"no read surely was stale ({judged} reads)",
+        summary=sentence if stale else f"no read surely was stale ({many(judged, 'read')})",
         model=promise,
         witnesses=tuple(_witness(history, read) for read in beyond[:WITNESSES_MAX]),
         details=details,
@@ -175,7 +176,7 @@ def _witness(history: History, stale: Stale) -> Witness:
     return Witness(
         rule="stale-read",
         summary=f"process {read.process} read {value} of {name}, stale by at least {stale.ms:.1f} ms "
-        f"and {stale.versions} versions",
+        f"and {many(stale.versions, 'version')}",
         events=tuple(sorted({*since.events, *read.events})),
         key=read.key,
         node=read.node,

@@ -28,6 +28,7 @@ import numpy
 from checkers import compiled
 from checkers.history.errors import ModelError
 from checkers.history.history import History
+from checkers.history.values import many
 from checkers.limits import Limits, OutOfTime, given, shielded, within
 from checkers.transactional import (
     anomalies,
@@ -448,7 +449,7 @@ def _conclusion(
         return "unknown", f"{why} did not suffice to find an order, or that there is none"
     allowed = f"; it allows {', '.join(findings.witnesses)}, which was seen" if findings.witnesses else ""
     count = int((prover.known.committed == 1).sum())
-    return "valid", f"{count} transactions show nothing that {model} forbids{allowed}"
+    return "valid", f"nothing that {model} forbids shows in {many(count, 'transaction')}{allowed}"
 
 
 def _count(known: Analysis, name: str) -> dict[str, int]:

@@ -6,6 +6,7 @@ witness, and in a sentence why.
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -44,6 +45,16 @@ def test_verdict(path: Path) -> None:
         assert witness.events, "a witness points at nothing"
         assert list(witness.events) == sorted(set(witness.events))
         assert all(0 <= event < len(history.events) for event in witness.events)
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}/{path.stem}")
+def test_one_is_singular(path: Path) -> None:
+    """A screen would say "1 keys", or "1 of 1 reads were"."""
+    history = jsonl.read(path)
+    expect = history.header.extra["expect"]
+    verdict = run_safely(CHECKERS[expect["checker"]], history, **expect.get("options", {}))
+    for text in (verdict.summary, *verdict.details.get("findings", ())):
+        assert re.search(r"\b1 (?!(?:was|of)\b)[a-z]+s\b", text) is None, text
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}/{path.stem}")

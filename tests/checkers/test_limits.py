@@ -147,7 +147,7 @@ def test_steps_that_are_used_up_are_told() -> None:
     history = generated.history_of([generated.columns(300, 12, stale=True, crashed=9)])
     verdict = linearizable.check(history, steps=10_000)
     assert verdict.result == "unknown"
-    assert verdict.summary == "1 of 1 keys could not be decided: gave up after 10,000 steps (--budget)"
+    assert verdict.summary == "1 key of 1 could not be decided: gave up after 10,000 steps (--budget)"
 
 
 # ---- the time limit

@@ -34,6 +34,7 @@ from dataclasses import dataclass
 
 from checkers.history.history import History
 from checkers.history.members import counts
+from checkers.history.values import many
 from checkers.logs.wal.breaches import one_of_each_first
 from checkers.logs.wal.disk import FIRST_TERM, Disk
 from checkers.logs.wal.effects import Begun, Durable, Effect, Rested
@@ -94,7 +95,7 @@ def check(
             checker=NAME, model=MODEL, result="unknown", summary="there is no record of the states of nodes"
         )
     witnesses = one_of_each_first(witnesses)
-    summary = f"{states:,} states of nodes were those of their logs"
+    summary = f"the states of nodes were those of their logs ({many(states, 'state')})"
     details = {"states": states, "violations": len(witnesses)}
     return concluded(NAME, witnesses, summary, model=MODEL, details=details)
 

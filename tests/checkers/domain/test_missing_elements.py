@@ -62,9 +62,9 @@ def test_what_was_over_before_cannot_have_taken_an_element(calls: list[Call], ru
 
 
 def test_a_valid_verdict_names_what_was_forgiven() -> None:
-    """If it failed, "0 of 1 elements came out, once each" would pass for an observation."""
+    """If it failed, "0 elements of 1 came out, once each" would pass for an observation."""
     found = queues.check(one_by_one(PUT, TOOK_SOMETHING, EMPTY))
-    assert found.summary == "0 of 1 elements came out; operations of unknown outcome may have taken 5"
+    assert found.summary == "0 elements of 1 came out; operations of unknown outcome may have taken 5"
 
 
 def test_a_witness_shows_all_that_was_put_in_and_came_out() -> None:

@@ -68,7 +68,7 @@ def test_an_undecided_key_makes_the_verdict_unknown() -> None:
     good = history_of(("write", "ok", 1), ("read", "ok", 1), key="r9")
     verdict = linearizable.check(mismatched(built([*exploding("r1"), *good])), memory_limit=1)
     assert verdict.result == "unknown"
-    assert "1 of 2 keys could not be decided: more than 1 configurations" in verdict.summary
+    assert "1 key of 2 could not be decided: more than 1 configurations" in verdict.summary
 
 
 def test_the_time_limit_is_for_all_keys() -> None:

@@ -60,11 +60,10 @@ def test_it_tells_what_was_judged() -> None:
     one = state(1, "n1", "owner", 4, "leader")
     master = {**one, "value": {"up": True, "role": "owner"}}
     assert judged(master, SETTLED).summary == "nothing to judge: no node tells of elections"
-    assert judged(one, SETTLED).summary == "one leader a term (1 terms)"
+    assert judged(one, SETTLED).summary == "one leader a term (1 term)"
     there = "one was there when it had to be"
     assert (
-        judged(one, SETTLED, leader_within_ns=SECOND_NS).summary
-        == f"one leader a term (1 terms), and {there}"
+        judged(one, SETTLED, leader_within_ns=SECOND_NS).summary == f"one leader a term (1 term), and {there}"
     )
     assert judged(master, SETTLED, leader_within_ns=SECOND_NS).summary == there
 

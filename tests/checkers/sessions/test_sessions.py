@@ -331,7 +331,7 @@ def test_a_missing_key_is_counted_beside_the_key_none() -> None:
         for place, (each, key) in enumerate(zip([*twice.operations] * 2, keys, strict=True))
     )
     verdict = check(replace(twice, operations=operations))
-    assert verdict.summary == "2 of 2 keys could not be judged: the register, where a value was written twice"
+    assert verdict.summary == "2 keys of 2 could not be judged: the register, where a value was written twice"
     assert set(verdict.details["keys_not_judged"]) == {"no key", "None"}
 
 
