@@ -17,7 +17,7 @@ from harness.plan.plan import SECOND_NS, Plan
 from harness.systems.cut_lines import AskedCut, asked_cuts, series_of, times_of
 from harness.systems.parts import NodeFiles
 from harness.systems.twophase.cut_operator import NEEDS_BASE
-from harness.systems.twophase.logs import finished_in, logs_in, records_in, restored_in, trace_in
+from harness.systems.twophase.logs import logs_in, records_in, restored_in, trace_in
 from harness.systems.twophase.options import LEAVE_S, said_of, servers_of
 from harness.systems.twophase.seen import Writers
 from nodes.records import records_of
@@ -80,20 +80,17 @@ class _Judging:
         return self._judged[1:]
 
     def _given(self, history: History) -> Given:
-        plan, files, servers = self._plan, self._files, servers_of(self._plan)
+        plan, files, servers, said = self._plan, self._files, servers_of(self._plan), said_of(self._plan)
         read = cache(records_of)
         logs = logs_in(files, servers, read) if files else None
-        cuts = list(_cuts(history)) if logs is None else _in_series(list(_cuts(history)), logs, servers)
-        said = said_of(plan)
+        cuts = _in_series(_cuts(history), logs, servers)
         records = records_in(files, servers, read)
         decisions = decisions_with(plan.bugs)
-        # By the logs, too, not by reports alone: a cut that nodes gave up can be whole in all of them.
-        whole = (cut for cut, on in finished_in(records).items() if len(on) == len(servers))
-        to_restore = dict.fromkeys((*(cut.id for cut in cuts), *whole))
-        restored = (
-            restored_in(files, records, cut, said.partitions, said.backups, decisions, read)
-            for cut in to_restore
-        )
+        # All cuts, whatever nodes reported: a cut that they gave up can be whole in all logs.
+        restored = [
+            restored_in(files, records, cut.id, said.partitions, said.backups, decisions, read)
+            for cut in cuts
+        ]
         return Given(
             cuts=cuts,
             baseline=servers,
@@ -105,8 +102,13 @@ class _Judging:
         )
 
 
-def _in_series(cuts: Sequence[Cut], logs: Logs, servers: Sequence[str]) -> list[Cut]:
-    """In the order of their STARTs: a request that a fault held up may begin its cut after a later request."""
+def _in_series(cuts: Sequence[Cut], logs: Logs | None, servers: Sequence[str]) -> Sequence[Cut]:
+    """In the order of their STARTs: a request that a fault held up may begin its cut after a later request.
+
+    A cut without a START keeps its place.
+    """
+    if logs is None:
+        return cuts
     starts = [logs.of_cut(START, cut.id).get(servers[0], [-1])[0] for cut in cuts]
     places = [place for place, start in enumerate(starts) if start >= 0]
     moved = dict(zip(places, sorted(places, key=lambda place: starts[place]), strict=True))

@@ -254,6 +254,42 @@ def test_money_that_is_not_there_is_found() -> None:
     assert partition_of(("bank", "a1"), 1) == 0
 
 
+def test_cuts_are_judged_in_the_order_in_which_they_began() -> None:
+    """If it failed, a request that a fault held up would make later cuts go back in time."""
+    told = History.of(
+        history(()).header,
+        tuple(
+            Event(
+                index=n,
+                time_ns=n,
+                type="info",
+                process="operator",
+                f=f,
+                node="n1",
+                value={"cut": cut, **value},
+            )
+            for n, (f, cut, value) in enumerate(
+                [
+                    ("cut-asked", "held-up", {}),
+                    ("cut-asked", "never-began", {}),
+                    ("cut-asked", "in-time", {}),
+                    ("cut-ended", "in-time", {"named": "in-time", "state": "ok", "why": ""}),
+                    ("cut-ended", "held-up", {"named": "held-up", "state": "failed", "why": "n2 left"}),
+                ]
+            )
+        ),
+    )
+
+    def judged_cuts(files: Mapping[str, Mapping[str, bytes]]) -> dict[str, str]:
+        (check,) = (each for each in checks_of_cuts(SMALL, files) if each.name == "cuts-state")
+        return {each["cut"]: each["result"] for each in check.run(told).details["cuts"]}
+
+    began = log("in-time", "held-up")
+    in_series = {"in-time": "valid", "never-began": "unknown", "held-up": "valid"}
+    assert [*judged_cuts({"n1": began, "n2": began}).items()] == [*in_series.items()]
+    assert [*judged_cuts({})] == ["held-up", "never-began", "in-time"]
+
+
 def test_a_cut_whose_end_no_node_reported_is_judged_by_its_logs() -> None:
     """If it failed, a run that ended in the middle of a cut would be inconclusive, or nothing would judge that cut."""
     fields: dict[str, Any] = {"process": 3, "f": "transfer", "value": {}, "node": "n1"}
