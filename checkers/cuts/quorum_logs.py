@@ -31,6 +31,7 @@ from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Literal
 
+from checkers.history.values import many, often
 from checkers.verdict import WITNESSES_MAX, Verdict, Witness
 
 NAME = "cuts-quorum"
@@ -129,14 +130,18 @@ def check(cut: SetCut) -> Verdict:
     if not cut.nodes:
         details["vacuous"] = True
     if witnesses:
-        summary = f"{len(witnesses)} breaches; {witnesses[0].summary}"
+        summary = f"the rules are broken {often(len(witnesses))}; {witnesses[0].summary}"
         result: Literal["valid", "invalid", "unknown"] = "invalid"
     elif missing or open_ones:
         result = "unknown"
-        summary = open_ones[0] if open_ones else f"the logs of {missing} of {cut.members} members are missing"
+        summary = (
+            open_ones[0]
+            if open_ones
+            else f"the logs of {missing} of {many(cut.members, 'member')} are missing"
+        )
     else:
         result = "valid"
-        summary = f"{len(cut.nodes)} nodes, {decided} decisions, a quorum of {cut.quorum} behind each"
+        summary = f"{many(len(cut.nodes), 'node')}, {many(decided, 'decision')}, a quorum of {cut.quorum} behind each"
     return Verdict(
         checker=NAME,
         result=result,

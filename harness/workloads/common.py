@@ -8,6 +8,7 @@ from dataclasses import replace
 from checkers.domain import rollback_honesty
 from checkers.history.history import History
 from checkers.history.operation import Operation as Recorded
+from checkers.history.values import many
 from checkers.verdict import Verdict
 from harness.plan.plan import SECOND_NS, WORKERS_MAX, Plan
 from harness.workloads.checks import Check
@@ -33,7 +34,7 @@ def unread_keys(history: History, f: Sequence[str], is_fresh: Callable[[Recorded
     unread -= {each.key for each in history.select(phase="final") if is_fresh(each)}
     if unread:
         example = sorted(map(str, unread))[0]
-        yield f"{len(unread)} keys had no final read that had to be fresh, {example} among them"
+        yield f"{many(len(unread), 'key')} had no final read that had to be fresh, {example} among them"
 
 
 def renamed(verdict: Verdict, name: str, model: str) -> Verdict:

@@ -26,6 +26,7 @@ from checkers.history.declared import Declared
 from checkers.history.history import History
 from checkers.history.members import answered_by
 from checkers.history.operation import Operation as Recorded
+from checkers.history.values import many
 from checkers.proofs.meaning import Terms
 from checkers.replicas import dirty
 from checkers.transactional.columns import Workload as Words
@@ -248,7 +249,7 @@ class Transactions(Workload):
         written = {key for each in history.select(f="txn", phase="load") for key in self._written(each)}
         unread = written - {key for each in final for _, key, _ in micros_of(each.value)}
         if unread:
-            yield f"{len(unread)} keys had no final read that had to be fresh, {min(unread)} among them"
+            yield f"{many(len(unread), 'key')} had no final read that had to be fresh, {min(unread)} among them"
 
     def _tells(self, f: str, key: str, value: object) -> bool:
         """A list of one element says nothing of an order."""

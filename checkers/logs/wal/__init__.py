@@ -16,7 +16,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from checkers.history.operation import Operation
-from checkers.history.values import value_words
+from checkers.history.values import many, often, value_words
 from checkers.logs.wal.agreement import RULES
 from checkers.logs.wal.breaches import one_of_each_first, witnesses_of
 from checkers.logs.wal.nodes import Logs, Node
@@ -105,12 +105,12 @@ def verdict_on(
         "findings": lost,
         "notes": _notes(nodes, rules.is_complete([node.log for node in nodes])),
     }
-    counts = f"{records:,} records, {confirmed:,} synchronous transactions confirmed"
+    counts = f"{many(records, 'record')}, {many(confirmed, 'synchronous transaction')} confirmed"
     result: Result = "invalid" if witnesses else "unknown" if lost else "valid"
     summary = {
-        "invalid": f"the logs of {len(nodes)} nodes break the rules {sum(breaches.values())} times: {counts}",
+        "invalid": f"the logs of {many(len(nodes), 'node')} break the rules {often(sum(breaches.values()))}: {counts}",
         "unknown": f"{_are_lost(nodes, rules.members)}: {'; '.join(lost)}; what is left agrees: {counts}",
-        "valid": f"the logs of {len(nodes)} nodes agree: {counts}",
+        "valid": f"the logs of {many(len(nodes), 'node')} agree: {counts}",
     }[result]
     return Verdict(
         checker=NAME, model=MODEL, result=result, summary=summary, witnesses=tuple(shown), details=details
@@ -155,7 +155,7 @@ def _lost(nodes: Sequence[ReplayedLog], members: int | None) -> list[str]:
     lost = [f"{node.log.node}: {node.log.damage}" for node in nodes if node.log.damage]
     lost += [f"{node.log.node}: {sentence}" for node in nodes for sentence in node.log.unread]
     if members is not None and len(nodes) < members:
-        lost.append(f"the logs of {members - len(nodes)} of {members} nodes are missing")
+        lost.append(f"the logs of {members - len(nodes)} of {many(members, 'node')} are missing")
     return lost
 
 

@@ -157,6 +157,8 @@ def test_a_wrong_cut_is_rejected_by_its_rule(name: str) -> None:
     verdict = check(cut)
     assert verdict.result == "invalid", verdict.summary
     assert {witness.rule for witness in verdict.witnesses} == {rule}, verdict.summary
+    count = "once" if len(verdict.witnesses) == 1 else "twice"
+    assert verdict.summary == f"the rules are broken {count}; {verdict.witnesses[0].summary}"
 
 
 @pytest.mark.parametrize("name", OPEN)

@@ -115,7 +115,7 @@ def test_failed_final_reads_are_no_evidence() -> None:
     run.serve()
     run.end(20, reads=False)
     run.ask("read", None, "fail", error="timeout", mode="read-confirmed", phase="final")
-    assert "no final read" in missing(run.verdict())
+    assert "1 key had no final read" in missing(run.verdict())
 
 
 def test_final_reads_that_a_replica_answered_are_no_evidence() -> None:
@@ -124,7 +124,7 @@ def test_final_reads_that_a_replica_answered_are_no_evidence() -> None:
     run.serve()
     run.end(20, reads=False)
     run.ask("read", 20, role="replica", mode="read-confirmed", phase="final")
-    assert "no final read" in missing(run.verdict())
+    assert "1 key had no final read" in missing(run.verdict())
 
 
 def test_a_store_that_refuses_every_write_is_no_evidence() -> None:

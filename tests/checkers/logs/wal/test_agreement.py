@@ -145,6 +145,7 @@ def test_a_log_that_contradicts_itself_is_refused() -> None:
     )
     verdict = check(logs, RULED)
     assert verdict.details["breaches"] == {"decision-without-entry": 1}
+    assert "break the rules once: " in verdict.summary
     assert "rolled back" in verdict.witnesses[0].explanation[1]
 
 
