@@ -167,6 +167,47 @@ def _random_changes(seed: int, usual: str) -> None:
     assert accepting(driver) == [*MASTERS]
 
 
+def changed_and_back(driver: Driver, name: str) -> None:
+    """A master gets a different strategy, and the first one again, before it hears anything."""
+    for strategy in ("none", "smart"):
+        driver.ask(name, ["strategy", 1, strategy])
+
+
+def test_a_post_from_before_a_change_of_the_strategy_does_not_count() -> None:
+    """If it failed, a master would leave out one that has got the other strategy meanwhile, and is left out by it."""
+    driver = met("smart", masters=MASTERS)
+    driver.pass_ms(1_200)  # the last POSTs have the own base
+    driver.separate("n1")
+    changed_and_back(driver, "n1")
+    driver.submit("n2")
+    driver.pass_ms(3 * SPLIT_MS)
+    status = driver.hosts["n1"].node.status()
+    assert (status["ready"], status["missing"], status["mode"]) == (False, [], "normal")
+    driver.separate()
+    healed(driver)
+    driver.pass_ms(600)
+    assert driver.hosts["n1"].node.status()["ready"]
+
+
+def test_a_post_that_is_on_its_way_when_the_strategy_changes_does_not_count() -> None:
+    """If it failed, the same: the older POST would come behind the change."""
+    driver = met("smart", masters=MASTERS)
+    driver.cut.add(("n2", "n1"))
+    driver.pass_ms(200)
+    older = [
+        (link, len(found.queues["n1"])) for link, found in driver.links.items() if found.ends == ("n2", "n1")
+    ]
+    assert sum(count for _, count in older) > 0, "nothing is tested"
+    changed_and_back(driver, "n1")
+    driver.ask("n2", ["strategy", 1, "none"])
+    for link, count in older:
+        for _ in range(count):
+            driver.deliver(link, "n1")
+    driver.pass_ms(600)
+    assert not driver.hosts["n1"].node.status()["ready"]
+    assert driver.hosts["n1"].node.settings.shares("n3"), "nothing is tested: n3 has not posted"
+
+
 @pytest.mark.parametrize("others", [("n2",), ("n3",), ("n2", "n3")])
 def test_a_master_that_lacks_one_of_the_masters_takes_nothing(others: tuple[str, ...]) -> None:
     """If it failed, masters that do not count each other would add without each other: two logs without any fault."""
