@@ -95,7 +95,7 @@ def _finding(given: Given, log: LogColumns, rule: int, row: int, one: int, two: 
 def _counts_from(given: Given, log: LogColumns) -> numpy.typing.NDArray[numpy.int64]:
     """By master the row from which its rounds count it; NEVER for what is no master."""
     joined = {each.master: each.place for each in reversed(log.rare) if isinstance(each, Joined)}
-    late = {} if log.master in given.late else dict.fromkeys(given.late, kernels.NEVER)
+    late = {each: kernels.NEVER for each in given.late if each != log.master}
     since = {
         **dict.fromkeys(given.masters, 0),
         **{each: joined.get(each, never) for each, never in late.items()},

@@ -71,6 +71,7 @@ def test_a_master_that_is_added_counts_from_its_record_on() -> None:
     """If it failed, every round before it came would be an alarm, or none behind that would be one."""
     before, after = [made(1, "n1-1"), added(0, 1, [], [], A)], [["peer", "n2"]]
     assert rules(logs(*before, *after), late=("n2",)) == set()
+    assert rules(logs(*before, *after), late=("n1", "n2")) == set(), "one newcomer may not know the other one"
     assert rules(logs(*after, *before), late=("n2",)) == {"master-not-counted"}
 
 

@@ -111,9 +111,8 @@ def _round(given: Given, replay: Replay, event: Added) -> Iterator[Breach]:
     if highest > event.bound:
         yield _breach(replay, "above-the-bound", event, f"adds a timestamp of {highest}, above {event.bound}")
     events = given.logs[replay.master].events[: event.place]
-    known = {*given.masters} - {*given.late} | {each.master for each in events if isinstance(each, Joined)}
-    if replay.master in given.late:
-        known = {*given.masters}
+    joined = {each.master for each in events if isinstance(each, Joined)}
+    known = {*given.masters} - {*given.late} | {replay.master, *joined}
     forgotten = [
         each for each in given.masters if each in known and each not in counted and each not in replay.missing
     ]
