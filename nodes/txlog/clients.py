@@ -8,7 +8,7 @@
 | `["dump", number]` | `{"spaces": {space: [[key, value], …]}}`, of the executed state |
 | `["strategy", number, name]` | `{"type": "ok"}`, or "fail" during a split; a start after it takes the configured one |
 | `["max-peer-lag", number, seconds]` | `{"type": "ok"}`; in a split, too; a start after it takes the configured one |
-| `["add-peer", number, name]` | the same; the master takes submissions when all masters have added it |
+| `["add-peer", number, name]` | the same; that master takes submissions when all count the same masters |
 
 A submitted transaction ends "accepted", "ok" (with the results), "mismatch", or "fail" (with the error). While a
 recovery is under way, submissions wait: they would get timestamps that are too old.

@@ -147,8 +147,8 @@ class Journal:
         return self.index_of(base) == index and self.checksums[index] == checksum
 
     @property
-    def masters(self) -> list[str]:
-        return sorted((self._site.name, *self.peers))
+    def masters(self) -> tuple[str, ...]:
+        return tuple(sorted((self._site.name, *self.peers)))
 
     @property
     def is_settling(self) -> bool:

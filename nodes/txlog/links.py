@@ -2,7 +2,7 @@
 
 | message | |
 |---|---|
-| `["hello", 0, master, {"lane", …}]` | the first one: the caller, the lane, and its settings (`settings.py`) |
+| `["hello", 0, master, {"lane", …}]` | the first one: the caller, the lane, and its pace (`settings.py`) |
 | `["seen", 0]` | the answer to every message of rounds: a call without answers is given up |
 
 On its own calls a master sends POSTs, differences and digests (lane `rounds`), or asks for updates (lane

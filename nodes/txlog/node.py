@@ -62,7 +62,7 @@ class TxLog:
             site,
             lambda peer: peer in journal.peers,
             self._take,
-            lambda: said_of(configuration, journal.masters),
+            lambda: said_of(configuration),
         )
         settings = self.settings = Settings(site, journal, self.links)
         relays = self.relays = Relays(site, journal, self.links, settings)
@@ -136,10 +136,13 @@ class TxLog:
         self.site.after(ROUND, rounds.pace_ns(), self._round)
 
     def _is_met(self, peer: str) -> bool:
-        """The peer has posted the own base; without a strategy, the counter of a part that stays apart is enough."""
+        """The peer has posted the own masters and base; without a strategy, the counter of a part that stays apart is
+        enough.
+        """
         post, journal = self.rounds.newest.get(peer), self.journal
-        is_apart = journal.strategy == "none" and peer in journal.missing
-        return post is not None and (is_apart or self.rounds.has_own_base(post))
+        if post is None or post.masters != journal.masters:
+            return False
+        return (journal.strategy == "none" and peer in journal.missing) or self.rounds.has_own_base(post)
 
     def _wake(self) -> None:
         """Let the next round come soon: there is something to synchronise."""
@@ -181,7 +184,7 @@ class TxLog:
         self.rounds.heard_ns[peer] = self.site.now.monotonic_ns  # refused or not, it lives
         if sender == peer:
             self.links.refused.discard(peer)
-        if not self.settings.take(peer, post.strategy):
+        if not self.settings.take(peer, post):
             return
         if not self.splits.take(peer, post):
             if not self.rounds.take(peer, post):
@@ -193,7 +196,9 @@ class TxLog:
         different = {
             peer: why
             for peer, why in self.settings.differences().items()
-            if peer not in journal.missing and self.rounds.is_heard(peer)
+            if peer not in journal.missing
+            and self.rounds.is_heard(peer)
+            and (self.settings.refuses(peer) or not journal.is_matched)
         }
         if different:
             differences = "; ".join(f"{peer}: {why}" for peer, why in different.items())
@@ -257,6 +262,6 @@ class TxLog:
                 if self.rounds.is_heard(peer) and not self.settings.refuses(peer)
             ],
             "refused": sorted({*self.links.refused, *filter(self.settings.refuses, journal.peers)}),
-            "masters": journal.masters,
+            "masters": list(journal.masters),
             **({"differs": differs} if (differs := self.settings.differences()) else {}),
         }

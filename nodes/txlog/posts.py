@@ -1,7 +1,7 @@
 """A POST: the report of a master to all others in every round.
 
-`["post", 0, epoch, joins, base, index, checksum, counter, queue, strategy, missing, suspects, recovering, digests,
-apart, number, unheard, difference]`
+`["post", 0, epoch, joins, base, index, checksum, counter, queue, strategy, masters, missing, suspects, recovering,
+digests, apart, number, unheard, difference]`
 
 | field | |
 |---|---|
@@ -11,6 +11,7 @@ apart, number, unheard, difference]`
 | counter | the own timestamp counter |
 | queue | the transactions of the incoming queue whose updates the master has |
 | strategy | masters with different strategies refuse each other |
+| masters | all masters that the poster counts, itself included, sorted (`settings.py`) |
 | missing, suspects | masters that are left out; these and the masters that the poster would leave out |
 | recovering, digests | whether it waits for the digests of all masters; the masters whose digests it has |
 | apart | masters whose synchronised queue contradicts the own one |
@@ -37,6 +38,7 @@ class Post:
     counter: int
     queue: tuple[Ref, ...]
     strategy: str
+    masters: tuple[str, ...]
     missing: tuple[str, ...] = ()
     suspects: tuple[str, ...] = ()
     is_recovering: bool = False

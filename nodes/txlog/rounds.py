@@ -94,6 +94,7 @@ class Rounds:
             counter=journal.counter,
             queue=tuple(filter(journal.is_acquired, journal.waiting())),
             strategy=journal.strategy,
+            masters=journal.masters,
             missing=journal.missing,
             suspects=self._suspects(),
             is_recovering=journal.is_recovering,
@@ -191,7 +192,7 @@ class Rounds:
         fresh = [ref for ref in post.queue if is_merged and not journal.is_known(ref.id)]
         counter = decisions.counter_on_receipt(journal.counter, post.counter)
         # Only then are all transactions of the poster up to its counter known here: in its queue, or up to its base.
-        last = post.counter if is_in_own else None
+        last = post.counter if is_in_own and self._may_count(post) else None
         is_newer = last is not None and last > journal.last.get(peer, 0)
         if fresh or counter != journal.counter or is_newer:
             journal.write(["heard", peer, counter, last, lists_of(fresh)])
@@ -232,7 +233,11 @@ class Rounds:
         yet may hear a missing one again, and add its transactions.
         """
         post, journal = self._current.get(peer), self._journal
-        return post is not None and post.missing == journal.missing
+        return post is not None and post.missing == journal.missing and self._may_count(post)
+
+    def _may_count(self, post: Post) -> bool:
+        """A newcomer may not know a master whose transactions its peers add: it would add past them (`settings.py`)."""
+        return self._journal.is_matched or post.masters == self._journal.masters
 
     def _peers(self) -> list[str]:
         """The masters that take part, without this one."""

@@ -3,7 +3,7 @@
 | setting | reported in | where it differs |
 |---|---|---|
 | strategy | every POST | the two refuse each other's messages, and take no submissions while they hear each other |
-| masters | `hello` | a master that lacks one which a peer counts takes no submissions until it counts it too |
+| masters | every POST | a master that has not met all takes no submissions, and counts no such POST; the others go on |
 | pace (`busy`, `idle`) | `hello` | a master's silence is measured by its own pace |
 
 A master whose messages are refused is alive: its POSTs never count as silence, so no setting causes a split. A master
@@ -12,22 +12,26 @@ then it leaves no master out. So of two masters with different strategies at mos
 them has not received the other's POST with its own strategy since it got that strategy. A master with a new strategy
 drops all POSTs so far, and hangs up on the other masters, so that no older POST is on its way.
 
+A master has met all when the newest POST of each master that it counts has its own masters, base and strategy: each
+of them counts the others, and this one. Operators tell one master after the other of a new one. Meanwhile those that
+have met go on: the new one makes nothing before all of them count it. docs/decisions/0050 has the proof. A list of
+masters only grows. Two masters whose lists differ both say so in their status.
+
 All other settings may differ: how long a master waits before it leaves others out, executes, or asks again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from nodes.txlog.configuration import Configuration
 from nodes.txlog.journal import Journal
 from nodes.txlog.links import Links
+from nodes.txlog.posts import Post
 from nodes.txlog.site import Site
 
 
-def said_of(configuration: Configuration, masters: list[str]) -> dict[str, object]:
+def said_of(configuration: Configuration) -> dict[str, object]:
     """The settings of the caller in a `hello`."""
-    return {"masters": masters, "pace_ns": max(configuration.busy_ns, configuration.idle_ns)}
+    return {"pace_ns": max(configuration.busy_ns, configuration.idle_ns)}
 
 
 class Settings:
@@ -37,10 +41,13 @@ class Settings:
         self._links = links
         self._strategies: dict[str, str] = {}
         """Peer → the strategy of its last POST, since the own one was chosen."""
+        self._masters: dict[str, tuple[str, ...]] = {}
+        """Peer → the masters that its last POST counts."""
 
-    def take(self, peer: str, strategy: str) -> bool:
-        """Note the strategy of a POST; False if the POST is refused."""
+    def take(self, peer: str, post: Post) -> bool:
+        """Note the settings in a POST; False if the POST is refused."""
         own, before = self._journal.strategy, self._strategies.get(peer, self._journal.strategy)
+        strategy, self._masters[peer] = post.strategy, post.masters
         self._strategies[peer] = strategy
         if strategy not in (own, before):
             fields = {"peer": peer, "theirs": strategy, "own": own}
@@ -62,31 +69,23 @@ class Settings:
         return self._strategies.get(peer) == self._journal.strategy
 
     def are_shared(self) -> bool:
-        """Whether all masters have posted the own strategy, and this one counts all masters that any of them counts."""
-        return all(map(self.shares, self._journal.peers)) and not self._uncounted()
+        """Whether all masters have posted the own strategy."""
+        return all(map(self.shares, self._journal.peers))
 
     def differences(self) -> dict[str, str]:
         """Peer → its different settings, in words."""
-        own = self._journal.strategy
-        differences = {
-            peer: f"strategy {strategy}, here {own}"
-            for peer, strategy in self._strategies.items()
-            if strategy != own
-        }
-        return differences | {
-            peer: f"counts {', '.join(masters)}, which this master does not"
-            for peer, masters in self._uncounted().items()
-            if not self._journal.is_matched
-        }
-
-    def _uncounted(self) -> Mapping[str, list[str]]:
-        known = {peer: self._links.told.get(peer, {}).get("masters") for peer in self._journal.peers}
-        return {
-            peer: uncounted
-            for peer, masters in known.items()
-            if isinstance(masters, list)
-            and (uncounted := [name for name in masters if name not in self._journal.masters])
-        }
+        own, ours = self._journal.strategy, self._journal.masters
+        differences: dict[str, list[str]] = {}
+        for peer, strategy in self._strategies.items():
+            if strategy != own:
+                differences.setdefault(peer, []).append(f"strategy {strategy}, here {own}")
+        for peer, theirs in sorted(self._masters.items()):
+            if more := [name for name in theirs if name not in ours]:
+                text = f"counts {', '.join(more)}, which this master does not"
+                differences.setdefault(peer, []).append(text)
+            if fewer := [name for name in ours if name not in theirs]:
+                differences.setdefault(peer, []).append(f"does not count {', '.join(fewer)}")
+        return {peer: "; ".join(words) for peer, words in differences.items()}
 
     def pace_ns(self, peer: str) -> int:
         """The longest time between two POSTs of the peer; 0: it has not reported that."""

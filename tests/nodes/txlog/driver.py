@@ -107,10 +107,10 @@ class Driver:
         for name in masters:
             self.step(name, Started({}))
 
-    def add(self, name: str) -> None:
-        """A master that was not there before, with those that are there as its peers."""
+    def add(self, name: str, masters: tuple[str, ...] = ()) -> None:
+        """A master that was not there before; by default those that are there are its peers."""
         first = next(iter(self.hosts.values())).configuration
-        configuration = replace(first, name=name, masters=(*self.hosts, name))
+        configuration = replace(first, name=name, masters=masters or (*self.hosts, name))
         self.hosts[name] = Host(configuration, TxLog(configuration))
         self.executed[name] = []
         self.step(name, Started({}))

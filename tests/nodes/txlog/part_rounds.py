@@ -7,7 +7,10 @@ time, no disk, no recovery. So what holds here rests on no silence of any master
 Between two attacks the links may stand still for a while (`calm`). Then masters do what `nodes.txlog.splits` says, and
 each of them must go on, whatever the attacks before have left: with its part, or alone.
 
-`Rules` has the rules that the proof in docs/decisions/0045 uses; a test breaks each.
+Newcomers know some of the masters. The attacker tells any master of any other one, and lets newcomers begin when they
+may (docs/decisions/0050). Then no master leaves others out.
+
+`Rules` has the rules that the proofs in docs/decisions/0045, 0049 and 0050 use; a test breaks each.
 """
 
 from __future__ import annotations
@@ -54,6 +57,10 @@ class Rules:
     """A master whose queue begins two branches follows one of them, and the other one does not join for it."""
     adds_late: bool = True
     """Where nobody goes back, a part adds what comes too late for it."""
+    meets_alike: bool = True
+    """A newcomer makes transactions when all masters that it counts have posted its own masters."""
+    counts_alike: bool = True
+    """Before that it counts only POSTs with its own masters."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +72,7 @@ class Said:
     counter: int
     missing: frozenset[str]
     joins: int
+    masters: frozenset[str]
     suspects: frozenset[str] = frozenset()
     apart: frozenset[str] = frozenset()
     """The masters that contradict the poster."""
@@ -74,6 +82,10 @@ class Said:
 class Master:
     name: str
     rules: Rules
+    masters: frozenset[str] = frozenset()
+    """Those that it counts, itself included."""
+    has_met: bool = True
+    """It may make transactions."""
     synced: tuple[Ref, ...] = ()
     queue: set[Ref] = field(default_factory=set)
     acquired: set[Ref] = field(default_factory=set)
@@ -100,8 +112,19 @@ class Master:
 
     def post(self, suspects: frozenset[str] = frozenset()) -> None:
         queue = tuple(ref for ref in self.waiting() if ref in self.acquired)
-        said = self.synced, queue, self.counter, self.missing, self.joins, suspects, frozenset(self.apart)
-        self.posts.append(Said(*said))
+        said = self.synced, queue, self.counter, self.missing, self.joins, self.masters
+        self.posts.append(Said(*said, suspects, frozenset(self.apart)))
+
+    def may_count(self, post: Said) -> bool:
+        return self.has_met or post.masters == self.masters or not self.rules.counts_alike
+
+    def meet(self) -> None:
+        """Begin to make transactions, if that may be."""
+        posts = [self.newest.get(name) for name in self.masters - {self.name}]
+        self.has_met |= all(
+            post is not None and (post.masters == self.masters or not self.rules.meets_alike)
+            for post in posts
+        )
 
 
 SETTLES = 12
@@ -121,13 +144,20 @@ class Model:
         *,
         joins: bool = False,
         is_slow: bool = False,
+        newcomers: int = 0,
     ) -> None:
         """`joins`: parts join without a recovery, as with the strategy `none`. `is_slow`: while links stand still, a
-        POST may be missed, and a difference has one entry and seldom comes.
+        POST may be missed, and a difference has one entry and seldom comes. `newcomers`: so many of the masters were
+        not there at first.
         """
         self.chance, self.rules, self.joins, self.is_slow = chance, rules, joins, is_slow
         adds_late = joins and rules.adds_late
-        self.masters = {name: Master(name, rules, adds_late=adds_late) for name in "abcde"[:count]}
+        names = "abcde"[:count]
+        first, self.newcomers = frozenset(names[: count - newcomers]), names[count - newcomers :]
+        self.masters = {name: Master(name, rules, first, adds_late=adds_late) for name in names}
+        for name in self.newcomers:
+            own = self.masters[name]
+            own.masters, own.has_met = frozenset({name, chance.choice(sorted(first))}), False
         self.splits = self.rounds = 0
         """How many masters were left out, and how many entries were added in a split."""
         self.adders: dict[tuple[Ref, ...], set[tuple[str, frozenset[str]]]] = {}
@@ -138,9 +168,11 @@ class Model:
     def turn(self) -> None:
         chance = self.chance
         own = chance.choice([*self.masters.values()])
-        what = ("submit", "post", "hear", "acquire", "round", "split", "join")
-        match chance.choices(what, (3, 8, 16, 4, 8, 0.4, 0.2 * self.joins))[0]:
-            case "submit":
+        what = ("submit", "post", "hear", "acquire", "round", "split", "join", "tell", "meet")
+        is_whole, grows = not self.newcomers, bool(self.newcomers)
+        often = (3, 8, 16, 4, 8, 0.4 * is_whole, 0.2 * self.joins, 4 * grows, 4 * grows)
+        match chance.choices(what, often)[0]:
+            case "submit" if own.has_met:
                 self.submit(own)
             case "post":
                 own.post()
@@ -155,6 +187,10 @@ class Model:
                 self._leave_out(own, {name for name in part if chance.random() < 0.5})
             case "join":
                 self._join(own, own.joins + 1, self._some())
+            case "tell":
+                own.masters |= {chance.choice([*self.masters])}
+            case "meet":
+                own.meet()
         self.check(own)
 
     def submit(self, own: Master) -> Ref:
@@ -203,22 +239,29 @@ class Model:
             self._join(own, post.joins, self._some() if is_attack else self._contradict(own))
         if post.joins != own.joins and self.rules.forgets_posts:
             return
+        if peer.name not in own.masters:
+            return
         own.newest[peer.name] = post
         is_of_us = own.name not in post.missing and peer.name not in own.missing
         if follows and is_of_us and (is_attack or self._follows(own, post)):
             self._leave_out(own, post.missing)
         own.counter = max(own.counter, post.counter)
         own.queue |= {ref for ref in post.queue if ref not in own.synced}
-        if begins(own.synced, post.synced):
+        if begins(own.synced, post.synced) and own.may_count(post):
             own.last[peer.name] = max(post.counter, own.last.get(peer.name, 0))
-        elif begins(post.synced, own.synced) and post.missing == own.missing and catches_up:
+        elif (
+            begins(post.synced, own.synced)
+            and own.synced != post.synced
+            and post.missing == own.missing
+            and catches_up
+        ):
             end = len(own.synced) + 1 if self.is_slow else len(post.synced)
             self._add(own, post.synced[len(own.synced) : end])  # a difference
             own.counter = max(own.counter, own.synced[-1][0])
 
     def _end_round(self, own: Master, *, is_full: bool = False) -> None:
         """`is_full`: all POSTs count that may."""
-        part = [name for name in self.masters if name != own.name and name not in own.missing]
+        part = [name for name in self.masters if name in own.masters - own.missing - {own.name}]
         posters = [
             name for name in part if self._counts(own, name) and (is_full or self.chance.random() < 0.8)
         ]
@@ -251,6 +294,7 @@ class Model:
             post is not None
             and post.synced == own.synced
             and (post.missing == own.missing or not self.rules.has_one_part)
+            and own.may_count(post)
         )
 
     def _add(self, own: Master, refs: tuple[Ref, ...]) -> None:
@@ -271,6 +315,8 @@ class Model:
             settles = 10 * SETTLES + 10 * max(len(own.synced) for own in self.masters.values())
         for _ in range(settles):
             self._calm_round(reached, up)
+        if late := [name for name in reached if not self.masters[name].has_met]:
+            raise StoodStill(f"{late} may make no transactions")
         fresh = {name: self.submit(self.masters[name]) for name in reached}
         joins = [own.joins for own in self.masters.values()]
         for _ in range(settles):
@@ -308,6 +354,7 @@ class Model:
                 catches_up = catches_up and not (self.is_slow and self.chance.random() < 0.8)
                 self._take(own, peer, peer.posts[-1], follows=True, catches_up=catches_up, is_attack=False)
             self._acquire(own, others)
+            own.meet()
             if self.joins:
                 self._leave_out(own, self._contradict(own))
             if self.joins and len(own.newest) == len(others) == len(self.masters) - 1:

@@ -71,7 +71,7 @@ def test_a_master_that_was_added_is_known_after_a_restart() -> None:
     driver.pass_ms(1_200)
     driver.submit("n4")
     driver.drain()
-    assert all(host.node.journal.masters == ["n1", "n2", "n3", "n4"] for host in driver.hosts.values())
+    assert all(host.node.journal.masters == ("n1", "n2", "n3", "n4") for host in driver.hosts.values())
 
 
 def test_a_master_is_added_once() -> None:
