@@ -57,6 +57,10 @@ class TxLogMembers(Members):
     are_added_running = True
 
     async def add(self, node: str, member: str, cluster: Cluster) -> str | None:
+        """The newcomer, too, is asked to count the member: perhaps it knows the first ones alone."""
+        return await self._told(member, node, cluster) or await self._told(node, member, cluster)
+
+    async def _told(self, member: str, node: str, cluster: Cluster) -> str | None:
         match await cluster.call(OPERATOR, member, ["add-peer", 0, node], REQUEST_TIMEOUT_NS):
             case Replied([_, _, {"type": "ok"}]):
                 return None
@@ -99,7 +103,7 @@ class TxLogSystem(Leaderless):
         return {
             name: Configuration(
                 name=name,
-                masters=first if name in first else plan.node_names,
+                masters=first if name in first else (*first, name),
                 strategy=said.strategy,
                 split_ns=said.split_ns,
                 max_peer_lag_ns=int(said.max_peer_lag * SECOND_NS),

@@ -132,6 +132,15 @@ def test_a_master_is_added_under_load() -> None:
     assert alone.outcome == "unknown" and "not watched: n3" in alone.sentence, alone
 
 
+@pytest.mark.long
+def test_two_masters_are_added_one_after_the_other() -> None:
+    """If it failed, a newcomer would serve before all masters count it, or wait for one that nobody has added."""
+    late = {"nodes": 5, "late": 2, "split_timeout": 0.0, "faults": ("add-node",), "time_limit_s": 7}
+    grown, short = (try_seed(planned(system="txlog", cluster="sim", seed=seed, **late)) for seed in (0, 3))
+    assert grown.outcome == "valid" and "2 faults that took effect" in grown.sentence, grown
+    assert short.violated == () and "not watched: n5" in short.sentence, short
+
+
 @pytest.mark.parametrize(
     ("fields", "expected"),
     [
