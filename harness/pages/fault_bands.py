@@ -119,7 +119,8 @@ def _band(span: FaultSpan, run_end_ns: int) -> FaultBand:
         end_ns=max(end_ns, start_ns),
         sure=span.sure,
         ended=span.end_ns is not None,
-        took_effect=span.took_effect if span.end_ns is not None else None,
+        # Tools that record no such thing, as Jepsen, say neither that it did nor that it did not.
+        took_effect=span.took_effect if "took_effect" in span.evidence else None,
         healed=span.healed,
         evidence=span.evidence,
         clock=_clock(as_mapping(span.asked)) if span.does in SETS_CLOCKS else "",

@@ -88,7 +88,7 @@ def _facts(material: Material, bands: Sequence[FaultBand]) -> list[Fact]:
         Fact(
             "workload", run_value(material, "workload") or "?", f"seed {run_value(material, 'seed') or '?'}"
         ),
-        Fact("nodes", ", ".join(material.nodes[:9]) or "?", _quorum(material)),
+        Fact("nodes", _first(material.nodes, 9) or "?", _quorum(material)),
         Fact("duration", *_duration(material)),
         Fact("operations", f"{counts[0]:,} ok", f"{counts[1]:,} fail · {counts[2]:,} info{remarks}"),
         Fact("faults that took effect", *_in_effect(material, bands)),
@@ -98,7 +98,7 @@ def _facts(material: Material, bands: Sequence[FaultBand]) -> list[Fact]:
     if without := _without_effect(as_mappings(evidence.get("attempts"))):
         facts.append(without)
     if never := as_texts(evidence.get("not_observed")):
-        facts.append(Fact("asked for, without effect", f"{len(never):,}", ", ".join(never[:12])))
+        facts.append(Fact("asked for, without effect", f"{len(never):,}", _first(never, 12)))
     for lack in as_mappings(evidence.get("not_here")):
         names = as_texts(lack.get("faults"))
         facts.append(Fact("left out on this machine", ", ".join(names), as_text(lack.get("why"), 300)))
@@ -148,7 +148,7 @@ def _quorum(material: Material) -> str:
 def _skipped(faults: Sequence[Json]) -> str:
     """By name, the most often skipped first."""
     names = Counter(as_text(fault.get("name"), 60) for fault in faults)
-    return ", ".join(f"{name} ×{count}" for name, count in names.most_common(8))
+    return _first([f"{name} ×{count}" for name, count in names.most_common()], 8)
 
 
 def _without_effect(kinds: Sequence[Json]) -> Fact | None:
@@ -178,9 +178,16 @@ def _in_effect(material: Material, bands: Sequence[FaultBand]) -> tuple[str, str
     if not faults:
         return "none", "no fault was injected"
     names = Counter(name for name, took_effect in faults if took_effect is True)
-    words = [name if count == 1 else f"{name} ×{count}" for name, count in names.most_common(8)]
-    words += ["…"] if len(names) > 8 else []
-    return f"{sum(names.values())} of {len(faults)}", ", ".join(words)
+    words = _first([name if count == 1 else f"{name} ×{count}" for name, count in names.most_common()], 8)
+    if unknown := sum(took_effect is None for _, took_effect in faults):
+        words += f"{' · ' if words else ''}not known of {unknown:,}"
+    return f"{names.total()} of {len(faults)}", words
+
+
+def _first(words: Sequence[str], most: int) -> str:
+    """As many of them, and how many more there are."""
+    more = f" and {len(words) - most:,} more" if len(words) > most else ""
+    return ", ".join(words[:most]) + more
 
 
 def _reasons(material: Material, outcome: str) -> tuple[str, tuple[str, ...]]:

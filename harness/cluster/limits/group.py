@@ -30,7 +30,7 @@ PERIOD_US: Final = 100_000
 _MICROSECOND_NS: Final = 1_000
 _MORE_BYTES: Final = 1 << 20
 _TRIES: Final = 64
-_V1_CPU: Final = ("cpu.cfs_quota_us",)
+_V1_CPU: Final = ("cpu.cfs_quota_us", "cpu.cfs_period_us")
 _V2_CPU: Final = ("cpu.max",)
 _V1_MEMORY: Final = ("memory.limit_in_bytes", "memory.memsw.limit_in_bytes")
 _V2_MEMORY: Final = ("memory.max", "memory.swap.max")
@@ -145,6 +145,8 @@ class Group:
     def _limit_files(self) -> dict[str, Path]:
         cpu, memory = (_V1_CPU, _V1_MEMORY) if self.version == 1 else (_V2_CPU, _V2_MEMORY)
         paths = [*(self.cpu / name for name in cpu), *(self.memory / name for name in memory)]
+        for folder in self.folders:
+            folder.stat()  # raises OSError if the group is gone: only files for swap may be missing
         return {path.name: path for path in paths if path.exists()}
 
     # ---- life

@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 from checkers.history.values import value_words, vclock_words
 from harness.campaigns.hunt import hunted
+from harness.cli.verbs.check import command
 from harness.judge.causes import ranked
 from harness.pages import material
 from harness.pages.cause_and_effect import BEFORE_NS, Moment, moments, window
@@ -206,3 +208,33 @@ def test_the_page_of_a_seeded_bug(
     page = (folder.path / "report.html").read_text()
     assert f"cause: {rule}, " in page
     assert bug not in page[: page.index('<section id="repeat">')].replace(str(folder.path.parent.name), "")
+
+
+def test_what_the_first_screen_leaves_out_is_counted(tmp_path: Path) -> None:
+    """If it failed, a cluster of eleven nodes would be shown as one of nine."""
+    folder = build(tmp_path / "run", "valid")
+    lines = [json.loads(line) for line in (folder / "history.jsonl").read_text().splitlines()]
+    lines[0]["nodes"] = [f"n{number}" for number in range(1, 12)]
+    (folder / "history.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    verdict = json.loads((folder / "verdict.json").read_text())
+    verdict["evidence"]["not_observed"] = [f"fault-{number}" for number in range(14)]
+    (folder / "verdict.json").write_text(json.dumps(verdict))
+    page = html(folder)
+    assert "n8, n9 and 2 more" in page and "fault-11 and 2 more" in page
+
+
+def test_of_a_fault_without_evidence_the_effect_is_not_known(tmp_path: Path) -> None:
+    """If it failed, the page of a Jepsen history would say that its partition did nothing."""
+    source = tmp_path / "history.edn"
+    source.write_text(
+        '{:process :nemesis, :type :info, :f :start-partition, :value "n1", :time 5}\n'
+        "{:process :nemesis, :type :info, :f :start-partition, :value :cut, :time 10}\n"
+        "{:process 0, :type :invoke, :f :write, :value 1, :time 15}\n"
+        "{:process 0, :type :ok, :f :write, :value 1, :time 25}\n"
+        "{:process :nemesis, :type :info, :f :stop-partition, :value nil, :time 30}\n"
+        "{:process :nemesis, :type :info, :f :stop-partition, :value :healed, :time 40}\n"
+    )
+    done = CliRunner().invoke(command, [str(source), "--html", str(tmp_path / "x.html")])
+    page = (tmp_path / "x.html").read_text()
+    assert "not known of 1" in page, done.output
+    assert '<span class="word no-effect">unknown</span>' in page

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,7 @@ from harness.systems.plans import planned
 
 V1_CPU = {
     "cpu.cfs_quota_us": "200000",
-    "cpu.cfs_period_us": "100000",
+    "cpu.cfs_period_us": "50000",
     "cpu.stat": "nr_throttled 3\nthrottled_time 70\n",
 }
 V1_MEMORY = {
@@ -87,6 +88,19 @@ def test_a_limit_that_the_kernel_does_not_take_back_is_told(
     made.limit_cpu(5)
     monkeypatch.setattr(Path, "write_text", lambda *_: 0)
     assert not made.restore(before)
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_group_that_is_gone_has_no_limits(version: int, tmp_path: Path) -> None:
+    """Broken, a container that ends while its limits are lifted would end the run with a KeyError."""
+    made = group(version, tmp_path)
+    before = made.limits()
+    for folder in made.folders:
+        shutil.rmtree(folder)
+    with pytest.raises(FileNotFoundError):
+        made.limits()
+    with pytest.raises(FileNotFoundError):
+        made.restore(before)
 
 
 @pytest.mark.parametrize("version", [1, 2])
