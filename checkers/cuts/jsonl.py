@@ -7,7 +7,8 @@
     ["end", ns]                                    the life is over (null: not known when), and all of it is here
 
 A line that cannot be read ends its life there: the life is torn. So is a life without its end, because rows behind the
-last one may be lost; unless its recorder writes none (`has_ends=False`). A file whose first line is no life is refused.
+last one may be lost; unless its recorder writes none (`has_ends=False`). A file whose first line is no life is refused;
+an empty one has no life.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ class Neighbourhood:
 def around(links: Links, witness: Sequence[int], *, steps: int = 4, most: int = 400) -> Neighbourhood:
     """The rows of a witness, those that led to its first row, and those that followed from its last one.
 
-    `steps`: how many events or messages the walk goes back and forth. `most`: how many rows it takes.
+    `steps`: how many events or messages the walk goes back and forth. `most`: how many rows it takes each way.
     """
     rows = set(witness)
     rows |= _reached(links, [witness[0]], steps, most, _before)

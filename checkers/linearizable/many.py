@@ -44,7 +44,10 @@ class Many:
 
 
 def joined(registers: Sequence[Columns]) -> Many:
-    """Columns of several registers as one."""
+    """Columns of several registers as one. Raises ValueError if one has more than CALLS_MAX calls."""
+    if (longest := max(map(len, registers), default=0)) > CALLS_MAX:
+        # Compiled code does not see the end of an array.
+        raise ValueError(f"expected at most {CALLS_MAX:,} calls of a register, got {longest:,}")
     ranked = [columns if is_dense(columns) else dense(columns) for columns in registers]
     values = numpy.array([columns.values for columns in ranked], dtype=numpy.int64)
     names = ("invoke", "complete", "kind", "old", "new")

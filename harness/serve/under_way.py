@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Set
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -119,14 +120,17 @@ class UnderWay:
 
     def nodes(self) -> list[tuple[str, str, str]]:
         """(name, condition, role) of the nodes in the header, then of nodes that joined."""
-        does = {node: kind for _, kind, nodes in self.faults.values() for node in nodes}
+        does: dict[str, set[str]] = {}
+        for _, kind, nodes in self.faults.values():
+            for node in nodes:
+                does.setdefault(node, set()).add(kind)
         names = list(dict.fromkeys((*self.header.nodes, *self.states)))
-        return [(name, self._condition(name, does.get(name, "")), self._role(name)) for name in names]
+        return [(name, self._condition(name, does.get(name, set())), self._role(name)) for name in names]
 
-    def _condition(self, node: str, does: str) -> str:
-        if does in ENDS_PROCESSES:
+    def _condition(self, node: str, does: Set[str]) -> str:
+        if does & ENDS_PROCESSES:
             return "down"
-        if does == "pause":
+        if "pause" in does:
             return "paused"
         state = self.states.get(node)
         return "not seen" if state is None else "up" if state.get("up") else "silent"

@@ -32,4 +32,5 @@ def missing_rollbacks(case: Case, rollbacks: int | None) -> Iterator[str]:
     waited = longest_ns > 2 * plan.expectations.rolls_back_after_s * SECOND_NS and plan.quorum_size > 1
     waited &= not plan.submits  # what is only submitted has no time-out, and may have filled the queue
     if case.promise.isolated_owner_rolls_back and waited and not rollbacks:
-        yield "the owner was isolated, and yet nothing was ever rolled back"
+        nothing = "no node reported a rollback" if rollbacks is None else "nothing was ever rolled back"
+        yield f"the owner was isolated, and yet {nothing}"

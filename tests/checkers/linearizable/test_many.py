@@ -70,6 +70,12 @@ def test_a_key_does_not_run_out_of_a_share_of_the_time(
     assert (verdict.result, verdict.details["keys_undecided"]) == ("invalid", {})
 
 
+def test_a_register_with_more_calls_than_fit_is_refused() -> None:
+    """If this fails, compiled code writes behind the end of an array."""
+    with pytest.raises(ValueError, match="expected at most 1,000 calls of a register, got 1,001"):
+        many.joined([generated.columns(10, 2), generated.columns(1_001, 2)])
+
+
 def test_what_does_not_fit_is_left_to_the_search_by_itself() -> None:
     """If this fails, a limit of memory is passed over where registers are searched together."""
     columns = generated.columns(400, 12, seed=5, stale=True)

@@ -746,6 +746,9 @@ def test_an_owner_that_could_not_reach_anybody_must_have_rolled_back() -> None:
     assert outcome(verdict) == ("inconclusive", 3)
     said = "the owner was isolated, and yet nothing was ever rolled back"
     assert verdict["evidence"]["missing"] == [said]
+    silent = [{**line, "value": {"up": True}} if of("monitor", line) else line for line in long]
+    verdict = judge(Case(plan, history(silent), given_promise=PROMISES["C"]))
+    assert "the owner was isolated, and yet no node reported a rollback" in verdict["evidence"]["missing"]
     submitting = plan.changed(commit_wait="mixed")  # such writes have no time-out
     assert (
         said not in judge(Case(submitting, history(long), given_promise=PROMISES["C"]))["evidence"]["missing"]

@@ -37,6 +37,12 @@ LINES: list[dict[str, object]] = [
         "f": "pause",
         "value": {"id": 1, "does": "pause", "nodes": ["n1"]},
     },
+    {
+        "type": "invoke",
+        "process": "nemesis",
+        "f": "isolate-one",
+        "value": {"id": 2, "does": "cut", "nodes": ["n3"]},
+    },
     {"type": "invoke", "process": 2, "f": "read"},
     {"type": "info", "process": 2, "f": "read", "error": "timeout"},
     {"type": "info", "process": "nemesis", "f": "pause", "value": {"id": 1, "took_effect": True}},
@@ -79,7 +85,7 @@ def test_what_it_says(tmp_path: Path) -> None:
     seen.look()
     told = seen.to_json()
     assert (told["asked"], told["ok"], told["fail"], told["info"]) == (3, 1, 0, 1)
-    assert told["active"] == ["kill n3"] and told["over"] == ["1 × pause", "1 × kill"]
+    assert told["active"] == ["kill n3", "isolate-one n3"] and told["over"] == ["1 × pause", "1 × kill"]
     assert told["phase"] == "final"
     assert told["nodes"] == [["n1", "up", "owner, term 2"], ["n2", "silent", ""], ["n3", "down", ""]]
     assert seen.unreadable == 0 and not seen.is_behind
@@ -99,7 +105,7 @@ def test_a_line_longer_than_a_portion_counts_once(tmp_path: Path, monkeypatch: p
     events."""
     monkeypatch.setattr(under_way, "PORTION_BYTES", 1 << 10)
     path = tmp_path / "history.jsonl"
-    path.write_bytes(DATA[: DATA.rfind(b'{"index": 13')] + b'{"value": "' + b"x" * 5_000 + b'"}\n' + WHOLE)
+    path.write_bytes(DATA[: DATA[:-1].rfind(b"\n") + 1] + b'{"value": "' + b"x" * 5_000 + b'"}\n' + WHOLE)
     seen = UnderWay(path)
     for _ in range(16):
         seen.look()
