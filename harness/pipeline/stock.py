@@ -47,7 +47,7 @@ def taken_stock(names: Sequence[str], known: State, at: Callable[[str], Path]) -
         except OSError:
             return None
         noted = known.sums.get(name)
-        return digest if (_is_readable(at(name)) if noted is None else digest == noted) else None
+        return digest if (_is_readable(name, at(name)) if noted is None else digest == noted) else None
 
     sums = dict(zip(names, at_once(whole_sum, names), strict=True))
     whole = {name: found for name, found in sums.items() if found is not None}
@@ -65,7 +65,7 @@ def taken_stock(names: Sequence[str], known: State, at: Callable[[str], Path]) -
     )
 
 
-def _is_readable(file: Path) -> bool:
+def _is_readable(name: str, file: Path) -> bool:
     import pyarrow
     import pyarrow.parquet
 
@@ -73,7 +73,9 @@ def _is_readable(file: Path) -> bool:
         with pyarrow.parquet.ParquetFile(file, page_checksum_verification=True) as table:
             for _ in table.iter_batches():
                 pass
-    except (OSError, pyarrow.ArrowException):
+        if name.startswith("runs/"):
+            _runs(file)
+    except (OSError, pyarrow.ArrowException, KeyError, UnicodeDecodeError):  # the last two: a damaged schema
         return False
     return True
 
