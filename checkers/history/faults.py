@@ -7,9 +7,9 @@ all of the fault surely was in effect.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -55,7 +55,7 @@ class _End(msgspec.Struct, frozen=True):
 
 
 # Effects of faults on the nodes that they name (`FaultSpan.does`), for checkers and pages. A new fault in
-# none of these sets excuses at most a crash (`CAUSES` in `checkers.replicas.crash`).
+# none of these sets excuses nothing.
 CUTS = frozenset({"cut", "changing-cut"})
 """Actions of faults that cut links: `links` all the while, or one shape after the other."""
 ENDS_PROCESSES = frozenset({"kill", "terminate", "power", "damage", "oom"})
@@ -165,6 +165,19 @@ class FaultSpan:
         if not self.took_effect or start is None or end is None or start > end:
             return None
         return (start, end)
+
+
+_NO_SPACE: Final = ("ENOSPC", "EDQUOT")
+MAY_END_NODES: Final[Mapping[str, Callable[[FaultSpan], str]]] = {
+    "disk-error": lambda fault: (
+        "filled its disk" if fault.asked.get("error") in _NO_SPACE else "made its disk fail"
+    ),
+    "slow-fsync": lambda fault: "made its disk slow",
+    "cpu-limit": lambda fault: "took most of its processor time",
+    "memory-limit": lambda fault: "took its memory",
+    "clock": lambda fault: "changed its clock",
+}
+"""Actions under which a node goes on running, and may end as a consequence; what they did to it."""
 
 
 def in_todays_words(value: Any) -> Any:

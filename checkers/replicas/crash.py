@@ -4,31 +4,21 @@ The monitor writes such an end as a line of its own. An end by the kernel's out-
 own, with the kernel's message. An assertion stands in a node's state under "assertion". If the monitor wrote no line
 about a node, the node was not watched, and the verdict is unknown.
 
-A fault may make a node end indirectly (`CAUSES`): a store may stop because its disk is full. The promise decides
+A fault may make a node end indirectly (`MAY_END_NODES`): a store may stop because its disk is full. The promise decides
 whether that is allowed. The summary names the fault either way.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection
 from typing import Final
 
-from checkers.history.faults import FaultSpan
+from checkers.history.faults import MAY_END_NODES, FaultSpan
 from checkers.history.history import Crash, History, State
 from checkers.verdict import Result, Verdict, Witness, concluded
 
 NAME = "crash"
 MODEL = "no node ends unexpectedly"
-_FULL: Final = "filled its disk"
-_NO_SPACE: Final = ("ENOSPC", "EDQUOT")
-CAUSES: Final[Mapping[str, Callable[[FaultSpan], str]]] = {
-    "disk-error": lambda fault: _FULL if fault.asked.get("error") in _NO_SPACE else "made its disk fail",
-    "slow-fsync": lambda fault: "made its disk slow",
-    "cpu-limit": lambda fault: "took most of its processor time",
-    "memory-limit": lambda fault: "took its memory",
-    "clock": lambda fault: "changed its clock",
-}
-"""Actions of faults (`FaultSpan.does`) under which a node goes on running, and may end as a consequence."""
 ASSERTION: Final = "AssertionError"
 """The first word of an end that an assertion of the node caused."""
 BROKEN: Final = ("signal 4", "signal 7", "signal 8", "signal 11")
@@ -38,7 +28,7 @@ BROKEN: Final = ("signal 4", "signal 7", "signal 8", "signal 11")
 def check(history: History, *, may_end_under: Collection[str] = (), promised: str = "") -> Verdict:
     """Whether all nodes lived until a fault or the harness ended them.
 
-    `may_end_under`: faults of `CAUSES` under which the store may end; `promised`: the promise that allows it, in words.
+    `may_end_under`: actions in `MAY_END_NODES` under which the store may end; `promised`: the promise that allows it.
     """
     crashes = [(crash, _cause(crash, history.faults)) for crash in history.crashes]
     allowed = [entry for entry in crashes if _is_allowed(*entry, may_end_under)]
@@ -72,7 +62,7 @@ def _cause(crash: Crash, faults: Collection[FaultSpan]) -> FaultSpan | None:
     at_work = [
         fault
         for fault in faults
-        if fault.does in CAUSES
+        if fault.does in MAY_END_NODES
         and (fault.took_effect or fault.end_ns is None)
         and crash.node in fault.nodes
         and fault.start_ns <= crash.time_ns
@@ -88,7 +78,7 @@ def _is_allowed(crash: Crash, cause: FaultSpan | None, may_end_under: Collection
 def _in_words(crash: Crash, cause: FaultSpan | None, judgement: str) -> str:
     assert cause is not None, "only an end with a cause is in question"
     since_ns = crash.time_ns - (cause.first_effect_ns or cause.start_ns)
-    did = CAUSES[cause.does](cause)
+    did = MAY_END_NODES[cause.does](cause)
     return (
         f"{crash.node} ended {max(0, since_ns) / 1e9:.1f} s after fault {cause.id} ({cause.name}) {did}: {crash.how}; "
         f"{judgement}"

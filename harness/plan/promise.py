@@ -115,8 +115,8 @@ class Promise:
     has_dumps: bool = True
     """Nodes answer a dump of all their data."""
     may_end_under: tuple[str, ...] = ()
-    """The effects of faults (`checkers.replicas.crash.CAUSES`) under which a node may end: "disk-error" for a node
-    that stops when its disk is full. The node must come up again when the fault is over."""
+    """The actions of faults in `checkers.history.faults.MAY_END_NODES` under which a node may end: "disk-error" for a
+    node that stops when its disk is full. The node must come up again when the fault is over."""
     isolated_owner_rolls_back: bool = False
     """An owner that is cut off for longer than twice the synchro timeout rolls back what waits. A run without
     such a rollback is inconclusive about that."""

@@ -32,7 +32,7 @@ from typing import Annotated, Any, ClassVar
 import msgspec
 
 from checkers.check import Check
-from checkers.replicas import crash
+from checkers.history.faults import MAY_END_NODES
 from harness.clients.client import Client, LibraryClient
 from harness.clients.operations import MEMBER_CHANGES, AddMember, Done, Dump, MemberChange, RemoveMember
 from harness.clients.wire import ClientWire
@@ -150,7 +150,7 @@ class OwnStore(System):
             if isinstance(text := getattr(self, name), str):
                 # Each letter would count: any last words would have one of those that say "cannot join".
                 raise WrongUse(f"{name} is a tuple of texts; got {text!r}; try: ({text!r},)")
-        for name, choices in (("able", ALL_ABILITIES), ("may_end_under", crash.CAUSES)):
+        for name, choices in (("able", ALL_ABILITIES), ("may_end_under", MAY_END_NODES)):
             if unknown := [word for word in getattr(self, name) if word not in choices]:
                 raise WrongUse(f"{name} is of {', '.join(sorted(choices))}; got {unknown[0]!r}")
         if self.leader not in LED:
