@@ -133,7 +133,8 @@ class Deciding:
         site, xid = self._site, transaction.xid
         site.cancel(f"near {xid}")
         transaction.change(State.COMMITTING)
-        transaction.sign = self._cuts.sign()  # once, here: the cut may begin before the finishes leave
+        # Once, and before all messages: the cut may begin before the finishes leave, and others have asked already.
+        transaction.sign = self._cuts.sign()
         self._decide(transaction, True)
         if transaction.was_prepared:
             site.sometimes.note(NEAR_IS_CLIENT, not site.is_server)

@@ -152,6 +152,34 @@ def test_committed_by_the_near_node_before_the_cut_is_before_it_everywhere() -> 
     assert finish_of(cluster, q, "a")[2:4] == [[xid], []]
 
 
+def test_who_asks_before_the_decision_gets_the_sign_of_the_commit() -> None:
+    """If it failed, a restarted participant would count a transaction behind the cut as one before it."""
+    cluster = settled(one_phase=False)
+    p, q, key = near_and_primary(cluster)
+    network = cluster.world.network
+    late = network.stop([(q, p)], ["prepared"])
+    cluster.client.txn(p, ["write", "r", key, 1])
+    cluster.run(50)
+    (xid,) = cluster.node(p).deciding.open
+    cluster.node(p).deciding.take_outcome_question(q, xid)
+    cluster.client.ask(p, "cut", "a")
+    cluster.run(50)
+    signs: dict[str, list[object]] = {"outcome": [], "finish": []}
+    send = network.send
+
+    def sent(link: int, sender: Any, message: Any) -> None:
+        word, *rest = message.message if isinstance(message, Envelope) else message
+        if word in signs:
+            signs[word].append(rest[-1][-1])
+        send(link, sender, message)
+
+    network.send = sent  # type: ignore[method-assign]
+    network.go_on(late)
+    cluster.run(50)
+    assert [*map(len, signs.values())] == [1, 1]
+    assert signs["outcome"] == signs["finish"] != [None]
+
+
 def test_prepared_at_the_cut_and_committed_behind_it_is_after_it_everywhere() -> None:
     """The second picture. If it failed, Q would count what P signs with the cut."""
     cluster = settled(one_phase=False)
