@@ -114,7 +114,7 @@ def filtered(rows: Rows, origin: int, limbo: Limbo, pending: Sequence[Promotion]
         case Type.PROMOTE | Type.DEMOTE:
             _check_promotion(Promotion.of_row(row), limbo, pending)
         case Type.CONFIRM | Type.ROLLBACK:
-            # Before the other checks: until this CONFIRM takes effect, its sender is not the owner.
+            # Before `_check_decision`: until this CONFIRM takes effect, its sender is not the owner.
             if _decides_promotion(row, limbo, pending):
                 return rows
             if is_over and _is_stale(row, limbo):
