@@ -216,6 +216,7 @@ def test_nodes_of_a_harness_that_was_killed_with_its_relay_are_ended() -> None:
             process.wait()
 
 
+@pytest.mark.real
 @needs.linux
 @needs.root
 def test_nodes_of_a_harness_in_a_container_are_left_alone() -> None:
