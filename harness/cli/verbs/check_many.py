@@ -5,10 +5,8 @@ A history that cannot be read or judged is a line, too, and the rest goes on.
 
 from __future__ import annotations
 
-import multiprocessing
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -77,7 +75,8 @@ def may_be_histories(paths: Iterable[Path]) -> Iterator[Path]:
         if path.is_symlink() or path.name.startswith("."):
             continue
         if path.is_dir():
-            yield from _in_folder(path)
+            # One that this user may not read becomes a line.
+            yield from _in_folder(path) if os.access(path, os.R_OK | os.X_OK) else (path,)
         elif path.suffix in SUFFIXES:
             yield path
 
@@ -114,8 +113,27 @@ def _judged(histories: Sequence[Path], options: Options, jobs: int | None) -> It
     if jobs == 1:
         yield from map(judge, histories)
         return
-    with ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn")) as processes:
-        yield from processes.map(judge, histories)
+    # Here: it loads the simulator.
+    from harness.campaigns.hunt.seeds import spread
+
+    rows: dict[int, Mapping[str, Any]] = {}
+    place = 0
+    try:
+        for number, row in spread(partial(_numbered, judge), enumerate(histories), jobs):
+            rows[number] = row
+            while place in rows:
+                yield rows.pop(place)
+                place += 1
+    except HarnessError as error:
+        for number in range(place, len(histories)):
+            yield rows.get(number) or _refused(histories[number], error)
+
+
+def _numbered(
+    judge: Callable[[Path], Mapping[str, Any]], item: tuple[int, Path]
+) -> tuple[int, Mapping[str, Any]]:
+    number, path = item
+    return number, judge(path)
 
 
 def _row(options: Options, path: Path) -> Mapping[str, Any]:
@@ -123,8 +141,7 @@ def _row(options: Options, path: Path) -> Mapping[str, Any]:
     try:
         verdict = _verdict(path, options)
     except HarnessError as error:
-        sentence = str(error).removeprefix(f"{path}: ")
-        return {"path": str(path), "outcome": REFUSED, "exit_code": error.exit_code, "sentence": sentence}
+        return _refused(path, error)
     except Exception as error:  # a defect of ours: of this history, not of the next ones
         sentence = f"{broke(error)}; {TRACEBACK_NOTE}{keep_traceback(error)}"
         return {"path": str(path), "outcome": REFUSED, "exit_code": ExitCode.BROKEN, "sentence": sentence}
@@ -132,6 +149,11 @@ def _row(options: Options, path: Path) -> Mapping[str, Any]:
     counts = {name: verdict["evidence"][name] for name in ("ok", "fail", "info")}
     jepsen = {name: verdict[name] for name in ("jepsen", "jepsen_checkers") if name in verdict}
     return {"path": str(path), **fields, "model": verdict["run"]["workload"], **counts, **jepsen}
+
+
+def _refused(path: Path, error: HarnessError) -> Mapping[str, Any]:
+    sentence = str(error).removeprefix(f"{path}: ")
+    return {"path": str(path), "outcome": REFUSED, "exit_code": error.exit_code, "sentence": sentence}
 
 
 def _verdict(path: Path, options: Options) -> Mapping[str, Any]:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import pytest
 
+from harness.campaigns.hunt import seeds
 from harness.cli.verbs import check_many
+from harness.errors import HarnessError
 from tests.harness.cli.verbs.conftest import Qsync
 
 WRITE = "{:process 0 :type :invoke :f :write :value 1}\n{:process 0 :type :ok :f :write :value 1}\n"
@@ -98,6 +101,40 @@ def test_several_processes_say_the_same_in_the_same_order(folder: Path, qsync: Q
     """If it failed, a line would stand beside the wrong file, or an error end all."""
     one, two = (qsync("check", folder, "--jobs", jobs) for jobs in (1, 2))
     assert (one.code, one.out) == (two.code, two.out)
+
+
+def test_a_process_that_is_killed_takes_no_other_line_along(
+    folder: Path, qsync: Qsync, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If it failed, one history that needs too much memory would hide the anomaly in another one."""
+
+    def killed(
+        judge: Callable[[tuple[int, Path]], tuple[int, object]], items: Iterable[tuple[int, Path]], jobs: int
+    ) -> Iterator[tuple[int, object]]:
+        yield from map(judge, [*items][1::-1])
+        raise HarnessError("one of the processes at work was killed")
+
+    monkeypatch.setattr(seeds, "spread", killed)
+    done = qsync("check", folder, "--jobs", "2")
+    lines = done.out.splitlines()
+    assert done.code == 1
+    assert [line.split()[0] for line in lines[:4]] == ["valid", "anomaly", "refused", "refused"]
+    assert all("one of the processes at work was killed" in line for line in lines[2:4])
+
+
+def test_a_folder_that_may_not_be_read_is_a_line(
+    folder: Path, qsync: Qsync, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If it failed, one folder of somebody else, such as lost+found, would end the check of all others."""
+    (folder / "lost").mkdir()
+    (folder / "lost" / "f.edn").write_text(VALID)
+    monkeypatch.setattr(os, "access", lambda path, mode: Path(path).name != "lost")
+    done = qsync("check", folder)
+    assert (
+        done.code == 1
+        and "lost" in done.out.splitlines()[4]
+        and done.out.splitlines()[4].startswith("refused")
+    )
 
 
 def test_the_record_of_each_test_in_a_store_is_taken_once(tmp_path: Path, qsync: Qsync) -> None:
