@@ -9,7 +9,7 @@ A node's state (its report to the monitor) holds its `vclock`, and for each node
 - a node had stopped receiving from another: a finding, because the node reports that itself. It may have gone on later,
   as it does when an operator restarts replication, or may still be stopped in its last report.
 
-States without these fields prove nothing: without a vclock of two nodes the verdict is valid and vacuous.
+States without these fields prove nothing: without a vclock and a final dump of two nodes the verdict is vacuous.
 """
 
 from __future__ import annotations
@@ -36,15 +36,17 @@ def check(history: History) -> Verdict:
     dumps = {dump.node: dump for dump in history.dumps if dump.type == "ok" and dump.node is not None}
     witnesses = list(_different(history, last, dumps))
     with_vclock = [node for node, states in last.items() if "vclock" in states[-1].status]
+    compared = [node for node in with_vclock if node in dumps]
     details: dict[str, Any] = {
         "vclocks": {node: last[node][-1].status["vclock"] for node in with_vclock},
         "violations": len(witnesses),
         "findings": list(_stopped(history, last)),
-        "vacuous": len(with_vclock) < 2,
+        "vacuous": len(compared) < 2,
     }
-    summary = f"no two of {len(with_vclock)} nodes had equal vclocks and different data at the end"
-    if len(with_vclock) < 2:
-        summary = "nothing to judge: the nodes tell no vclocks"
+    summary = f"no two of {len(compared)} nodes had equal vclocks and different data at the end"
+    if len(compared) < 2:
+        lack = "the nodes tell no vclocks" if len(with_vclock) < 2 else "no two nodes gave a final dump"
+        summary = f"nothing to judge: {lack}"
     return concluded(NAME, witnesses, summary, model=MODEL, details=details)
 
 

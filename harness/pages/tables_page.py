@@ -142,7 +142,7 @@ def _notes(notes: Sequence[str]) -> Markup:
     if not notes:
         return Markup("")
     rows = Markup("").join(Markup("<li>{}</li>").format(note) for note in notes)
-    return Markup('<div class="callout" id="notes"><b>Left out.</b><ul>{}</ul></div>').format(rows)
+    return Markup('<div class="callout" id="notes"><b>Notes.</b><ul>{}</ul></div>').format(rows)
 
 
 def section_html(section: Section) -> Markup:

@@ -89,7 +89,10 @@ class Retention:
         return True
 
     def failed(self) -> None:
-        """The snapshot could not be written: the next beat tries another one, for the waiting callers."""
+        """The snapshot could not be written: the next beat tries another one, for the waiting callers.
+
+        Without `checkpoint_interval` only the next request, or a log that has grown, does.
+        """
         if self._writing is not None:
             self._writing = None
             self._due_ns = 1

@@ -1,8 +1,8 @@
 """The files of a log as a process finds them at its start: snapshots, and the rows behind them.
 
 A torn tail of the newest file is cut off: it was never acknowledged. A file without a header was not begun, so the one
-before it is the newest. Any other damage raises `StartRefused`, also a block with good blocks behind it, and a
-transaction that is not whole.
+before it is the newest. A first snapshot that is not whole is taken for one that a crash cut off, and is made anew. Any
+other damage raises `StartRefused`, also a block with good blocks behind it, and a transaction that is not whole.
 """
 
 from __future__ import annotations

@@ -106,7 +106,7 @@ def _sectors(before: bytes, after: bytes, chance: random.Random) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class NameChange:
-    """`folders`: their entries changed; `take_back` undoes the change, `let_go` frees what that would have needed."""
+    """`folders`: their entries changed; `take_back` undoes the change, `let_go` frees what that needs."""
 
     number: int
     at_ns: int
@@ -139,6 +139,7 @@ class Names:
             # A later change of the name is on disk: only the other folder of a rename was synced.
             with suppress(FileNotFoundError, FileExistsError):
                 change.take_back()
+            change.let_go()
         self.unsynced = self.unsynced[:kept]
         self._drop(lambda change: True)
         return len(lost)

@@ -148,3 +148,14 @@ def test_a_list_and_a_scalar_differ_too() -> None:
     """If it failed, the check would break on the gravest difference of all, and the run be unknown instead of wrong."""
     (witness,) = replication.check(of({"n1": [["s0", [7, 8]]], "n2": [["s0", 7]]})).witnesses
     assert witness.explanation == ("s0 of register: n2 lacks 8",)
+
+
+def test_without_final_dumps_nothing_was_compared() -> None:
+    """If it failed, a run that was broken off would be called sound by a check that had compared nothing."""
+    lines = [{**state(FOLLOWS), "node": node} for node in ("n1", "n2") * 2]
+    events = [
+        Event(index=index, time_ns=index * SECOND_NS, type="info", **line) for index, line in enumerate(lines)
+    ]
+    verdict = replication.check(History.of(Header(nodes=("n1", "n2")), events))
+    assert (verdict.result, verdict.details["vacuous"]) == ("valid", True)
+    assert verdict.summary == "nothing to judge: no two nodes gave a final dump"

@@ -184,3 +184,21 @@ def test_a_file_that_a_synced_folder_got_from_another_one_stays_there(tmp_path: 
     volume.synced(wal, volume.steps)
     volume.lose_power(Nothing())
     assert [path.name for path in (tmp_path / "wal").iterdir()] == ["0.wal"]
+
+
+def test_names_that_are_lost_keep_no_folder_open(tmp_path: Path) -> None:
+    """If it failed, the process of a mounted disk would run out of files in a long run with many power losses."""
+    volume = Volume(os.open(tmp_path, os.O_RDONLY | os.O_DIRECTORY), lambda: 0)
+    root = volume[ROOT_ID]
+    open_files = Path("/proc/self/fd")
+    counts = []
+    for turn in range(3):
+        for number in range(20):
+            inode, _, handle = volume.create(root, f"{turn}-{number}", os.O_RDWR, 0o600)
+            volume.release(handle)
+            volume.forget(inode.number, 1)
+            volume.rename(root, f"{turn}-{number}", root, f"{turn}-{number}.new")
+        volume.lose_power(Nothing())
+        counts.append(len([*open_files.iterdir()]))
+    volume.close()
+    assert counts[2] == counts[0]
