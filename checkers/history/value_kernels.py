@@ -21,7 +21,7 @@ def follow(source: Array, earliest: Array, acknowledged: Array, passed: Array, o
     """
     many, count = source.shape[0], 0
     for first in range(many):
-        # What is yet to be ordered stands at the end of `order`, a source before its writer.
+        # Writers without a place yet stand at the end of `order`, a source before its writer.
         writer, at = first, many
         while writer >= 0 and passed[writer] < 0:
             at -= 1
@@ -91,7 +91,7 @@ def went_back(
                     if moment > reached:
                         reached, reached_by = moment, shown
                 old = replaced[value[shown]]
-                # What is marked has all behind it marked too: linear.
+                # All behind a marked value are marked, too, so this is linear.
                 while old >= 0 and superseded[old] != server:
                     superseded[old], superseded_by[old] = server, shown
                     old = replaced[old]

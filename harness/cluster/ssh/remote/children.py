@@ -99,7 +99,7 @@ class Children:
         task = asyncio.get_running_loop().create_task(self._watch(child, starved))
         self._watchers[task] = None
         task.add_done_callback(self._watchers.pop)
-        # It runs now: where it cannot be written down, on a full disk, it is watched and can be killed all the same.
+        # The node runs now: one that cannot be written down, on a full disk, is watched and can be killed all the same.
         self._write_down(child.pid)
         return child.pid
 
