@@ -18,14 +18,14 @@ SHARES = {DEFAULT: 0.1, LONG: 1 / 2, NIGHT: 3}
 """Profiles of Hypothesis. The first two draw the same examples in every run; the last one draws new ones."""
 PROFILE = os.environ.get(VARIABLE, DEFAULT)
 USUAL = 100
-FEWEST = 16
+FEWEST = 25
 
 night = 0
 """The seed of this night, `--hypothesis-seed` (`conftest.py` sets it)."""
 
 
 def times(number: int) -> int:
-    """The profile's share of `number`, but not fewer than 16 if `number` has so many."""
+    """The profile's share of `number`, but not fewer than 25 if `number` has so many."""
     share = SHARES[PROFILE]
     return int(number * share) if share >= 1 else min(number, max(FEWEST, int(number * share)))
 
