@@ -27,8 +27,9 @@ from typing import Literal
 import msgspec
 
 from checkers.history.errors import NOT_JSON
-from harness.campaigns.hunt.seeds import Tried, spread, try_once
+from harness.campaigns.hunt.seeds import Tried, try_once
 from harness.campaigns.plan import Campaign
+from harness.campaigns.processes import spread
 from harness.errors import StoreError, WrongUse
 from harness.judge.evidence.rare_turns import rows_of
 from harness.plan.plan import Plan

@@ -114,7 +114,7 @@ def _judged(histories: Sequence[Path], options: Options, jobs: int | None) -> It
         yield from map(judge, histories)
         return
     # Here: it loads the simulator.
-    from harness.campaigns.hunt.seeds import spread
+    from harness.campaigns.processes import spread
 
     rows: dict[int, Mapping[str, Any]] = {}
     place = 0

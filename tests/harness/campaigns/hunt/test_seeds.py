@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import multiprocessing
-import os
 
 import pytest
 
 from harness.campaigns.hunt import Tried, hunt, try_seed
-from harness.campaigns.hunt.seeds import spread
-from harness.errors import ClusterError, HarnessError
+from harness.errors import ClusterError
 from harness.plan.plan import Plan
 from harness.systems.plans import planned
 from harness.systems.qsync.system import Qsync
@@ -89,12 +87,6 @@ def test_a_hunt_that_is_stopped_leaves_nothing_running() -> None:
     assert tried(plan, range(first.seed, first.seed + 1)) == [first], "another process finds the same"
     hunted.close()  # type: ignore[attr-defined]  # it is a generator
     assert multiprocessing.active_children() == []
-
-
-def test_a_worker_that_is_killed_is_one_line() -> None:
-    """A machine without memory would make a traceback, as if the harness had a defect."""
-    with pytest.raises(HarnessError, match=r"was killed, .*; try: --jobs 1"):
-        list(spread(os._exit, [9], jobs=2))
 
 
 def test_a_cluster_that_does_not_start_is_no_evidence(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.campaigns.hunt import seeds
+from harness.campaigns import processes
 from harness.cli.verbs import check_many
 from harness.errors import HarnessError
 from tests.harness.cli.verbs.conftest import Qsync
@@ -114,7 +114,7 @@ def test_a_process_that_is_killed_takes_no_other_line_along(
         yield from map(judge, [*items][1::-1])
         raise HarnessError("one of the processes at work was killed")
 
-    monkeypatch.setattr(seeds, "spread", killed)
+    monkeypatch.setattr(processes, "spread", killed)
     done = qsync("check", folder, "--jobs", "2")
     lines = done.out.splitlines()
     assert done.code == 1
