@@ -110,7 +110,7 @@ def _other(done: tuple[Action, bool] | None, chance: random.Random, count: int, 
 @pytest.mark.parametrize("name", NAMES)
 def test_monitor_and_search_agree(name: str) -> None:
     """If this fails, a set or a queue that loses, doubles or reorders passes, or a right one does not."""
-    agree(name, 1_500, seed=3)
+    agree(name, examples.times(3_000), seed=3)
 
 
 @pytest.mark.parametrize("name", NAMES)

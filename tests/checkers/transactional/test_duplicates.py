@@ -207,7 +207,7 @@ def valid(count: int) -> Iterator[tuple[History, Verdict, str]]:
 
 def test_a_proof_that_names_a_wrong_writer_is_refused() -> None:
     """If this fails, a forged proof passes: of a writer that is none, that failed, or that the order puts elsewhere."""
-    for found, verdict, model in valid(60):
+    for found, verdict, model in valid(examples.times(100)):
         terms = Terms(model=model)
         assert verify_isolation.check(found, verdict, terms).holds
         proof = verdict.details["proof"]

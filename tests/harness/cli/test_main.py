@@ -112,19 +112,18 @@ def test_another_error_of_the_system_is_a_bug(
     assert "traceback in " in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("unbuffered", ["", "1"])
 @pytest.mark.parametrize(
-    ("arguments", "out", "err", "code"),
+    ("arguments", "out", "err", "unbuffered", "code"),
     [
-        (["list", "systems"], "/dev/full", "/dev/null", 3),
-        (["--help"], "/dev/full", "/dev/null", 3),
-        (["list", "systems"], "/dev/full", "/dev/full", 3),
-        (["check", "/nowhere"], "/dev/null", "/dev/full", 64),
-        ([], "/dev/null", "/dev/full", 64),
+        (["list", "systems"], "/dev/full", "/dev/null", "", 3),
+        (["--help"], "/dev/full", "/dev/null", "1", 3),
+        (["list", "systems"], "/dev/full", "/dev/full", "1", 3),
+        (["check", "/nowhere"], "/dev/null", "/dev/full", "", 64),
+        ([], "/dev/null", "/dev/full", "1", 64),
     ],
 )
 def test_a_full_disk_under_the_output_is_no_anomaly(
-    arguments: list[str], out: str, err: str, code: int, unbuffered: str
+    arguments: list[str], out: str, err: str, unbuffered: str, code: int
 ) -> None:
     """If it failed, Python itself would end with 1, the code of an anomaly, or with 120."""
     with open(out, "w") as stdout, open(err, "w") as stderr:  # noqa: PTH123  # devices
@@ -143,8 +142,16 @@ READ_OF_NOTHING_WRITTEN = """{:process 1 :type :invoke :f :read}
 """
 
 
-@pytest.mark.parametrize("closed", [(), (1,), (2,), (0, 1, 2)])
-@pytest.mark.parametrize("encoding", ["latin-1", "utf-8:strict"])
+@pytest.mark.parametrize(
+    ("encoding", "closed"),
+    [
+        ("latin-1", ()),
+        ("utf-8:strict", ()),
+        ("utf-8:strict", (1,)),
+        ("latin-1", (2,)),
+        ("latin-1", (0, 1, 2)),
+    ],
+)
 def test_no_output_hides_a_verdict(tmp_path: Path, closed: tuple[int, ...], encoding: str) -> None:
     """If it failed, an anomaly would end with the code of a harness that broke, because a terminal lacks the sign for
     a value, the file's name is not UTF-8, or a service has no output."""

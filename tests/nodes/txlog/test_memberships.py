@@ -118,7 +118,7 @@ def test_two_newcomers_that_do_not_know_each_other_do_not_both_serve() -> None:
     driver.check_end()
 
 
-@examples.up_to(60)
+@examples.up_to(20)
 @given(
     seed=st.integers(0, 1 << 32),
     lists=st.sampled_from([(4, 5), (4, 45), (45, 5), (45, 45)]),
