@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -41,11 +42,13 @@ def _write(target: Path, folder: Path, verdict: Mapping[str, Any]) -> None:
 def write_file(target: Path, data: bytes, what: str) -> None:
     """Write a whole file or nothing; StoreError if the file system refuses. `what` names the file in its message."""
     is_special = target.exists() and not target.is_file()  # /dev/stdout
-    unfinished = target if is_special else target.with_name(f".{target.name}.unfinished")
+    # A link stays one: what it points to is written.
+    place = target if is_special else Path(os.path.realpath(target))
+    unfinished = place if is_special else place.with_name(f".{place.name}.unfinished")
     try:
         unfinished.write_bytes(data)
         if not is_special:
-            unfinished.replace(target)
+            unfinished.replace(place)
     except OSError as error:
         if not is_special:
             with suppress(OSError):
