@@ -60,7 +60,9 @@ class StoreError(HarnessError):
 
 
 def given_path(text: str) -> Path:
-    """The path that a person gave, with `~` and `~user` replaced. WrongUse if there is no such user."""
+    """The path that a person gave, with `~` and `~user` replaced. WrongUse if no file can have it."""
+    if "\0" in text:
+        raise WrongUse(f"expected a path, got one with a NUL in it: {text!r}")
     try:
         return Path(text).expanduser()
     except RuntimeError as error:

@@ -79,6 +79,8 @@ def read(path: str, *, accept_new_host_keys: bool = False) -> tuple[Host, ...]:
     rows = table.pop("hosts", None)
     if not isinstance(rows, list) or not rows or not all(isinstance(row, dict) for row in rows):
         raise WrongUse(f'{path}: no hosts; expected one [[hosts]] with a host = "…" for each')
+    if unknown := sorted(table.keys() - set(Host.__struct_fields__)):
+        raise WrongUse(f"{path}: there is no field {unknown[0]!r}")
     hosts = tuple(_host(path, number, {**table, **row}) for number, row in enumerate(rows, start=1))
     places = [host.place for host in hosts]
     if twice := sorted({place for place in places if places.count(place) > 1}):

@@ -62,6 +62,8 @@ def test_unknown_hosts_are_believed_only_where_somebody_said_so(tmp_path: Path) 
         ("[[hosts]]\nport = 22\n", "host 1: the field 'host' is missing"),
         ('[[hosts]]\nhost = "a"\nport = 0\n', "host 1: port: expected a whole number of at least 1, got 0"),
         ('[[hosts]]\nhost = "a"\npasword = "x"\n', "host 1: there is no field 'pasword'"),
+        ('pasword = "x"\n[[hosts]]\nhost = "a"\n', ".toml: there is no field 'pasword'"),
+        ('[[hosts]]\nhost = "a"\nkey = "\\u0000"\n', r"got one with a NUL in it: '\x00'"),
         ('[[hosts]]\nhost = "a"\n[[hosts]]\nhost = "a"\n', "a:22 stands there twice"),
         ('[[hosts]]\nhost = "a"\nkey = "none"\n', "none, cannot be read: No such file or directory"),
         ('[[hosts]]\nhost = "a"\nnode_ports = [4000, 3000]\n', "expected [first, last], got [4000, 3000]"),
