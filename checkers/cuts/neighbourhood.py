@@ -59,7 +59,8 @@ def shiviz(trace: Trace, shown: Neighbourhood) -> Iterator[str]:
             clock[other] = max(clock.get(other, 0), count)
         clock[host] = clock.get(host, 0) + 1
         sent[row] = dict(clock)
-        event = described(trace, row).replace('"', "'")
+        # A line is an event, so a name of a mark must not break it.
+        event = " ".join(described(trace, row).replace('"', "'").split())
         yield f'{host} "{event}" {msgspec.json.encode(clock, order="sorted").decode()}'
 
 

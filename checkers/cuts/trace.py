@@ -14,7 +14,7 @@ and a receive. A send may have no receive (lost, or on its way) or several (doub
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -299,13 +299,6 @@ def described(trace: Trace, row: int) -> str:
             named = "a life that is not recorded" if sender < 0 else trace.lives[sender].name
             return f"{where}: takes message {trace.seq[row]} of {named}"
     return f"{where}: mark{word}{about}"
-
-
-def torn_at(trace: Trace, node: str, why: str) -> Trace:
-    """The same trace with its last life of `node` torn."""
-    last = max(place for place, life in enumerate(trace.lives) if life.node == node)
-    lives = [replace(life, torn=why) if place == last else life for place, life in enumerate(trace.lives)]
-    return replace(trace, lives=tuple(lives))
 
 
 def _refused(expected: str, came: str) -> HistoryError:

@@ -175,6 +175,11 @@ class Events(NamedTuple):
     old: Array
     new: Array
 
+    @property
+    def is_other(self) -> Array:
+        """Whether the value is OTHER, by event."""
+        return self.info >> 2 & 3 == OTHER
+
 
 class Pairing:
     """Operations of events that come some at a time: open operations are carried on."""

@@ -135,7 +135,7 @@ class _Reader:
         events = _events(table, self._words)
         if events is None:
             return False
-        others = table["value"].take(pyarrow.array(numpy.flatnonzero(events.info >> 2 & 3 == OTHER)))
+        others = table["value"].take(pyarrow.array(numpy.flatnonzero(events.is_other)))
         self._odd += len(others)
         if self._odd > ODD_MAX + self._order.next // 16:
             return False
@@ -209,11 +209,7 @@ def operations_in(table: Arrow) -> Columns | None:
     words = _Words()
     pairing = Pairing(len(table))
     events = _events(table, words)
-    if (
-        events is None
-        or (events.info >> 2 & 3 == OTHER).any()
-        or not pairing.take(events, len(words.numbers))
-    ):
+    if events is None or events.is_other.any() or not pairing.take(events, len(words.numbers)):
         return None
     operations = pairing.columns(tuple(words.numbers))
     return None if operations is None or len(pairing.untold) else operations

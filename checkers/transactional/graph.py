@@ -211,7 +211,7 @@ class Constraints:
         gate = time.invoke if realtime else none
         closed = completed_at(time.ends, time.taking_part) if realtime else numpy.zeros(0, numpy.int32)
         if base not in SPLIT:
-            graph = graph.within(kernels, numpy.isin(graph.kind, ORDERED.get(base, (WW, WR, PROCESS))))
+            graph = graph.within(kernels, numpy.isin(graph.kind, ORDERED.get(base, ORDERED_WEAKLY)))
             return cls(graph=graph, gate=gate, closed=closed, split=False)
         gate = numpy.concatenate([gate, none])
         closed = numpy.where(closed >= 0, closed + count, closed).astype(numpy.int32)
@@ -236,11 +236,12 @@ class Constraints:
 
 SPLIT = ("snapshot-isolation", "prefix")
 """The models with a snapshot before the commit."""
-# The edges that must not form a circle; of the weaker ones ww, wr and steps in time.
 ORDERED: dict[str, tuple[int, ...]] = {
     "repeatable-read": (WW, WR, RW, PROCESS),
     "serializable": (WW, WR, RW, RW_PREDICATE, PROCESS),
 }
+"""The edges that must not form a circle; of any other model those of `ORDERED_WEAKLY`."""
+ORDERED_WEAKLY = (WW, WR, PROCESS)
 
 
 def _twice(kernels: Any, graph: Graph, *, first_wins: bool) -> Graph:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 
 import msgspec
@@ -12,7 +12,6 @@ import pytest
 
 from checkers.cuts import Cut, Given, Trace, check, jsonl, messages, neighbourhood, parquet, trace_of
 from checkers.cuts.links import Links
-from checkers.cuts.trace import torn_at
 from checkers.history.errors import HistoryError
 from tests.checkers.cuts import scripts
 
@@ -138,7 +137,7 @@ def test_a_line_that_is_no_row_tears_its_life(row: bytes) -> None:
 def test_a_torn_life_is_written_as_a_torn_one() -> None:
     """A life that lost rows would be whole when it is read again, and its cuts valid."""
     (life,) = jsonl.lives_of("f", WHOLE + b'["end",11]\n')
-    torn = torn_at(trace_of([life]), "n1", "a disk is full")
+    torn = trace_of([replace(life, torn="a disk is full")])
     (again,) = jsonl.lives_of("f", b"".join(jsonl.lines_of(torn)))
     assert again.torn
 
@@ -208,6 +207,14 @@ def test_shiviz_reads_the_export() -> None:
     for host, of_host in clocks.items():
         assert [clock[host] for clock in of_host] == list(range(1, len(of_host) + 1))
     assert clocks["n2"][0] == {"n1": 2, "c": 2, "n2": 1}
+
+
+def test_a_name_with_a_line_break_breaks_no_line() -> None:
+    """ShiViz would refuse the file."""
+    (life,) = jsonl.lives_of("f", WHOLE.replace(b'"mark","cut"', b'"mark","a\\nb"') + b'["end",11]\n')
+    trace = trace_of([life])
+    _, line = neighbourhood.shiviz(trace, neighbourhood.whole(trace))
+    assert re.fullmatch(neighbourhood.SHIVIZ_EXPRESSION.replace("?<", "?P<"), line)
 
 
 def test_a_trace_that_cannot_have_happened_has_no_export() -> None:
