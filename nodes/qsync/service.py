@@ -210,16 +210,18 @@ class Service:
         return tuple(known[request.offset : request.offset + request.limit])
 
     def _write(self, link: int, request: Insert | Replace | Update | Upsert | Delete, now: Instant) -> None:
-        space = self._space(request.space_id)
-        if space.definition.is_replicated and not self._commits.is_writable:
-            raise self._commits.read_only_error()
-        self._access.check(link, "write", "space", space.definition.name)
         sync = request.sync
+
+        def evaluate(evaluation: Evaluation) -> None:
+            # Here: while the request waits for room, its space may go, and the node may become read-only.
+            space = evaluation.to_write(request.space_id)
+            self._access.check(link, "write", "space", space.definition.name)
+            _evaluate(evaluation, space, request)
 
         def make(outcome: Outcome) -> Response:
             return Answer(sync, tuple(result for result in outcome.results if result is not None))
 
-        self._run_writing(link, sync, lambda evaluation: _evaluate(evaluation, space, request), make, now)
+        self._run_writing(link, sync, evaluate, make, now)
 
     def _space(self, name: object) -> Space:
         space = self._schema.lookup.get(name)
@@ -253,7 +255,11 @@ class Service:
         match method, len(arguments):
             case "alter" | "drop" | "truncate", _:
                 self._access.check(link, "write", "space", space_name)
-                self._run(caller, ddl.statements(self._schema, space, method, arguments), now)
+                self._run(
+                    caller,
+                    lambda: ddl.statements(self._schema, self._space(space_name), method, arguments),
+                    now,
+                )
             case "insert", 1:
                 self._write(link, Insert(sync, number, key), now)
             case "replace" | "put", 1:
@@ -284,13 +290,13 @@ class Service:
 
     def _create_space(self, caller: Caller, arguments: Tuple, now: Instant) -> None:
         self._access.check(caller.link, "write", "space", "_space")
-        self._run(caller, ddl.creation(self._schema, arguments), now)
+        self._run(caller, lambda: ddl.creation(self._schema, arguments), now)
 
-    def _run(self, caller: Caller, statements: Sequence[object], now: Instant) -> None:
-        """Run statements that this node composed itself; the answer is empty."""
+    def _run(self, caller: Caller, compose: Callable[[], Sequence[object]], now: Instant) -> None:
+        """Run statements that this node composes itself, by the spaces that there are then; the answer is empty."""
 
         def evaluate(evaluation: Evaluation) -> None:
-            run(evaluation, statements)
+            run(evaluation, compose())
 
         self._run_writing(caller.link, caller.sync, evaluate, lambda outcome: caller.answer(), now)
 

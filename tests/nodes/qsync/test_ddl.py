@@ -162,3 +162,22 @@ def test_what_is_no_duplicate_fits_a_unique_index(asked: list[str]) -> None:
     conversation.happen("owner n1")
     told = [conversation.happen(line) for line in asked]
     assert told[-1][0].startswith("persist"), told
+
+
+def test_changes_of_the_schema_that_waited_for_room_build_on_each_other() -> None:
+    """Broken, the second of two new spaces gets the id of the first and is refused, and the second of two changes of a
+    space takes back the first."""
+    conversation = Conversation()
+    for line in ("owner n1 queue=10", "c1 replace register r1 1"):
+        conversation.happen(line)
+    waiting = [
+        *(f'c{client} call box.schema.space.create "{name}"' for client, name in ((2, "a"), (3, "b"))),
+        *(ALTER + options for options in ('{"is_sync": true}', '{"field_count": 2}')),
+    ]
+    assert [conversation.happen(line) for line in waiting] == [[], [], [], []]
+    for line in ("written all", "n2 acks 2", "written all"):
+        conversation.happen(line)
+    spaces = conversation.node.schema.lookup
+    assert spaces["a"].definition.id != spaces["b"].definition.id
+    notes = spaces["notes"].definition
+    assert (notes.is_sync, notes.field_count) == (True, 2)
