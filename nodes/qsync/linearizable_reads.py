@@ -1,10 +1,10 @@
 """Linearizable reads, on any node: ask enough nodes for their written vclocks, then wait until those rows are decided.
 
-An acknowledged write is in the log of a quorum of Q nodes. So at least one of any N − Q + 1 nodes has it
-(`replication_linearizable_quorum` can name another number); this node counts as one of them. Each is asked for its
-*written* vclock after the read began: a heartbeat carries a number, which the acknowledgement repeats. The read waits
-until the own log has all these rows, and until the entries in the own limbo at that moment are committed or rolled
-back. Then the confirmed view has every write that was acknowledged before the read began.
+An acknowledged write is in the log of a quorum of Q members. So at least one of any N − Q + 1 members has it
+(`replication_linearizable_quorum` can name another number); this node counts as one of them, unless it is anonymous.
+Each is asked for its *written* vclock after the read began: a heartbeat carries a number, which the acknowledgement
+repeats. The read waits until the own log has all these rows, and until the entries in the own limbo at that moment are
+committed or rolled back. Then the confirmed view has every write that was acknowledged before the read began.
 
 Confirmed vclocks would not do: an acknowledged write can be confirmed on its owner alone.
 """
@@ -33,7 +33,7 @@ class WaitingRead:
 
 
 class LinearizableReads:
-    """The waiting reads. `others_needed` nodes must answer besides this one."""
+    """The waiting reads. `others_needed` members must answer besides this node."""
 
     def __init__(self, others_needed: int) -> None:
         self.others_needed = others_needed

@@ -144,8 +144,9 @@ class Options:
 
     @property
     def others_asked(self) -> int:
-        """How many nodes a linearizable read asks besides its own."""
-        return linearizable(self.linearizable_quorum, self.members, self.quorum_size) - 1
+        """How many members a linearizable read asks besides its own node, which counts if it is one."""
+        asked = linearizable(self.linearizable_quorum, self.members, self.quorum_size)
+        return asked - (not self.is_anonymous)
 
     @property
     def election_quorum(self) -> int:

@@ -123,7 +123,8 @@ class Followers:
         self._participation.see_term(term, now)
         relay.acknowledge(ack.vclock, self._journal.rows, now)
         self._commits.acknowledge(relay.replica_id, ack.vclock.get(self._configuration.me.id, 0), term, now)
-        if ack.sync:
+        # An anonymous replica is in no quorum: what it has says nothing of what was acknowledged.
+        if ack.sync and relay.replica_id:
             self._reads.heard(relay.replica_id, ack.sync, ack.vclock)
 
     def beat(self, now: Instant, silent_since_ns: int) -> None:

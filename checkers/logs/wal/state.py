@@ -235,7 +235,8 @@ def _of_counting(state: Rested) -> Iterator[tuple[str, str]]:
         yield "state-quorum", f"has a quorum of {state.quorum} with {members} members"
     if state.election_quorum != min(state.quorum, max(members, 1)):
         yield "state-quorum", f"elects with {state.election_quorum} votes, and its quorum is {state.quorum}"
-    if state.asked >= 0 and state.asked != max(members - state.quorum, 0):
+    others = members - state.quorum + (state.replica == 0)
+    if state.asked >= 0 and state.asked != max(others, 0):
         yield (
             "state-quorum",
             f"asks {state.asked} others for a linearizable read, with {members} members and a quorum of {state.quorum}",

@@ -120,11 +120,21 @@ def test_nil_and_an_empty_string_stand_for_the_default() -> None:
     assert ours.election_mode == "off"
 
 
+def anonymous() -> Options:
+    """Those of an anonymous replica n1, of a cluster with the members n2, n3 and n4."""
+    conf = configuration("n1", nodes=4)
+    strangers = tuple(replace(member, id=0) if member.name == "n1" else member for member in conf.members)
+    return Options.of(replace(conf, members=strangers, joins=True, is_anonymous=True), Decisions())
+
+
+def test_an_anonymous_replica_asks_one_more_for_a_linearizable_read() -> None:
+    """Broken, it counts itself, and one member that it asks may lack what the other two have acknowledged."""
+    assert (options().others_asked, anonymous().others_asked) == (1, 2)
+
+
 def test_an_anonymous_replica_stays_read_only() -> None:
     """If it failed, `read_only` would be accepted there and have no effect."""
-    conf = configuration("n1")
-    strangers = tuple(replace(member, id=0) if member.name == "n1" else member for member in conf.members)
-    ours = Options.of(replace(conf, members=strangers, joins=True, is_anonymous=True), Decisions())
+    ours = anonymous()
     assert ours.told()["read_only"] is True
     with pytest.raises(Rejected, match="may be set to false only when replication_anon is false") as refused:
         ours.set({"read_only": False})

@@ -189,6 +189,10 @@ NEIGHBOURS: dict[str, tuple[Effect, ...]] = {
         *SOUND,
         rested(9, confirmed=2, quorum=3, election_quorum=3, asked=0, is_majority=False),
     ),
+    "an anonymous replica, which asks one more": (
+        BEGUN,
+        rested(2, replica=0, term=1, vote=0, owner=0, queue_term=1, counted=(), asked=2),
+    ),
     "of a past owner only numbers": (*SOUND, on_disk(9, nop(2, 1)), rested(10, confirmed=2)),
     "a CONFIRM that lets a PROMOTE take effect": (
         *SOUND,
