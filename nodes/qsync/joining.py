@@ -98,6 +98,7 @@ class Hosting:
 
     def begin(self, link: int, request: Join | Register, now: Instant) -> None:
         """Register the node if it has no id, then send it all data."""
+        self.lost(link)  # a second request on one link takes the place of the first
         guest = self._guests[link] = Guest(link, request)
         if isinstance(request, Join):
             mixed = refusal_of_join(self._commits.configuration.protocol, request.server_version)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from nodes.iproto.messages import Answer, JoinMeta, JoinSnapshot, RaftState, Refusal, Rows, Stage
+from nodes.iproto.messages import Answer, Join, JoinMeta, JoinSnapshot, RaftState, Refusal, Rows, Stage
 from nodes.kernel.events import Received
 from nodes.qsync.bootstrap import first_tuples, insert_row
 from nodes.qsync.configuration import CLEANUP_DELAY_NS, Configuration, Identity
@@ -145,6 +145,18 @@ def test_what_is_not_confirmed_does_not_leave_by_a_join() -> None:
     spaces = memory(cluster.node(JOINER))[0]
     assert isinstance(spaces, dict)
     assert spaces["register"] == ([("r1", 1)], [("r1", 1)])
+
+
+def test_a_second_join_on_a_link_takes_the_place_of_the_first() -> None:
+    """Broken, any client that asks twice while transactions wait ends the node."""
+    conversation = Conversation()
+    for line in ("owner n1", "c1 replace register r1 1", "n4 joins anonymously"):
+        conversation.happen(line)
+    conversation.step(Received(conversation.links["n4"], Join(7, "", is_anonymous=True)))
+    conversation.happen("written all")
+    conversation.happen("n2 acks 2")
+    sent = [line for line in conversation.happen("written all") if line.startswith("send n4")]
+    assert len([line for line in sent if "all data:" in line]) == 1
 
 
 def test_a_snapshot_waits_for_the_limbo_and_begins_again_after_a_rollback() -> None:
