@@ -408,7 +408,7 @@ class Commits:
         self.out.append(SetTimer(SYNCHRO_TIMER, max(left_ns, 0)))
 
     def timed_out(self, now: Instant) -> None:
-        """Roll back from the oldest entry whose client has waited too long. An entry with a CONFIRM in flight stays.
+        """Roll back from the oldest entry whose client has waited too long, unless a CONFIRM is in flight.
 
         A submitted transaction before it has no timeout and stays. So do an asynchronous entry behind that one and an
         answer that waits for the data it reveals: their clients get the answer that they are detached (`_ends`).
@@ -428,7 +428,8 @@ class Commits:
             self.watch_timeout(now)
             return
         self.confirm_what_a_quorum_has(now)  # a CONFIRM that failed is not made good by a ROLLBACK
-        if entry.lsn > limbo.confirming_lsn:
+        # Behind a CONFIRM in flight comes another one, if a quorum has this entry, too.
+        if limbo.confirming_lsn <= limbo.confirmed_lsn:
             # Before the record is on disk: an acknowledgement that comes now must not confirm what it discards.
             limbo.is_in_rollback = True
             self.records.control(
