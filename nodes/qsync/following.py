@@ -134,7 +134,7 @@ class Following:
             case Rows(rows) if applier.state == "following":
                 # The terms first: a term stands in the log before any row of it, so no restart votes in an older one.
                 for row in rows:
-                    if row.type == Type.PROMOTE:
+                    if row.type in (Type.PROMOTE, Type.DEMOTE):
                         self._participation.see_term(number(row, Key.TERM), now)
                 applier.note_lag(rows[-1].timestamp if rows else 0.0, now)
                 self._apply(applier, rows)
