@@ -119,11 +119,15 @@ class SimCluster:
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """Drive a coroutine, and all that it spawns, until it is done."""
         task = VirtualTask(coroutine)
-        task.start()
-        with _few_searches():
-            while not task.done():
-                if not self.world.agenda.advance():
-                    raise RuntimeError("nothing is left to happen, and the run is not done")
+        try:
+            task.start()
+            with _few_searches():
+                while not task.done():
+                    if not self.world.agenda.advance():
+                        raise RuntimeError("nothing is left to happen, and the run is not done")
+        finally:
+            # An interrupted coroutine still waits: what it does at its end needs the caller's open files.
+            coroutine.close()
         return task.result()
 
     # ---- Time

@@ -312,6 +312,27 @@ def test_nothing_left_to_happen_is_a_bug_of_ours() -> None:
         cluster.run(waits())
 
 
+def test_an_interrupted_run_ends_before_its_caller_goes_on() -> None:
+    """If it failed, Ctrl-C or SIGTERM would print a traceback: a run's last lines go into a record that is closed."""
+    cluster = SimCluster({"a": lambda: Pings([])}, wire=FRAMED, seed=1, heartbeat_ns=1)
+    said: list[str] = []
+
+    async def waits() -> None:
+        try:
+            await Pending[None]()
+        finally:
+            said.append("over")
+
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    cluster.world.agenda.after(1, interrupt)
+    run = waits()
+    with pytest.raises(KeyboardInterrupt):
+        cluster.run(run)
+    assert said == ["over"]
+
+
 def test_the_error_of_a_task_reaches_whoever_awaits_it() -> None:
     """If it failed, a worker's error would be lost in virtual time."""
 
