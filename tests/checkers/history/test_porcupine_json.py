@@ -47,6 +47,20 @@ def test_texts_of_the_labs(as_array: bool) -> None:
     assert by_model.judge(told(*TEXTS[:2], stale), "kv").result == "invalid"
 
 
+@pytest.mark.parametrize("value", ['"\\ud800"', '["\\ud800"]', "NaN", "1" * 5000])
+@pytest.mark.parametrize("as_array", [True, False])
+def test_what_is_no_json(as_array: bool, value: str) -> None:
+    """Half a surrogate pair, or a number without end, ended the command with a traceback where each operation stands by
+    itself; NaN was a value there, and in no other file of JSON."""
+    write, read = (
+        json.dumps(each) for each in (operation(0, {"op": "write", "value": 7}, None, 0, 10), TEXTS[2])
+    )
+    lines = (write.replace("7", value), read)
+    text = f"[{','.join(lines)}]" if as_array else "\n".join(lines)
+    with pytest.raises(HistoryError, match=r"^line 1: expected operations of Porcupine in JSON"):
+        foreign.parse(text.encode())
+
+
 def test_intervals_are_closed() -> None:
     """Operations that meet at one moment are concurrent to Porcupine: an order of them would be a false alarm."""
     write, read = {"op": "write", "value": 7}, {"op": "read"}
