@@ -27,7 +27,7 @@ from harness.workloads.checks import (
 from harness.workloads.common import mixed, unread_keys
 from harness.workloads.generators import Context, Draft, Generator
 from harness.workloads.generators.generator import Value
-from harness.workloads.reads import drawn_read, drawn_write, final_mode
+from harness.workloads.reads import drawn_read, drawn_write
 from harness.workloads.workload import Workload
 
 SPACE = "counter"
@@ -74,10 +74,6 @@ class Counter(Workload):
             case "add", Done([int()], role):
                 return Completion("ok", value, None, role)
         return None
-
-    def final_operations(self, plan: Plan, keys: list[str], owner: str) -> list[Operation]:
-        mode = final_mode(plan)
-        return [Operation(at_ns=0, worker=0, f="read", key=key, node=owner, mode=mode) for key in keys]
 
     def checks(self, promise: Promise, stricter: str | None) -> tuple[Check, ...]:
         reads = fresh_reads(promise, stricter)

@@ -30,7 +30,7 @@ from harness.workloads.checks import fresh_reads, is_fresh_at_the_end, of_every_
 from harness.workloads.common import unique, unread_keys
 from harness.workloads.generators import Context, Draft, Each, Generator, Mix, Stagger, Until
 from harness.workloads.generators.generator import Value
-from harness.workloads.reads import drawn_read, drawn_write, final_mode
+from harness.workloads.reads import drawn_read, drawn_write
 from harness.workloads.workload import USUAL, Workload
 
 SPACE = "register"
@@ -138,10 +138,6 @@ class Register(Workload):
             case Done(role=role) if not is_read:
                 return Completion("ok", value, None, role)
         return None
-
-    def final_operations(self, plan: Plan, keys: list[str], owner: str) -> list[Operation]:
-        mode = final_mode(plan)
-        return [Operation(at_ns=0, worker=0, f="read", key=key, node=owner, mode=mode) for key in keys]
 
     def checks(self, promise: Promise, stricter: str | None) -> tuple[Check, ...]:
         reads = fresh_reads(promise, stricter)

@@ -30,7 +30,7 @@ from harness.workloads.checks import (
 from harness.workloads.common import HONESTY, mixed, unique, unread_keys
 from harness.workloads.generators import Context, Draft, Generator
 from harness.workloads.generators.generator import Value
-from harness.workloads.reads import drawn_read, drawn_write, final_mode
+from harness.workloads.reads import drawn_read, drawn_write
 from harness.workloads.workload import Workload
 
 SPACE = "set"
@@ -81,10 +81,6 @@ class Set(Workload):
             case "read", Done([list() as rows], role) if (elements := _elements(rows)) is not None:
                 return Completion("ok", elements, None, role)
         return None
-
-    def final_operations(self, plan: Plan, keys: list[str], owner: str) -> list[Operation]:
-        mode = final_mode(plan)
-        return [Operation(at_ns=0, worker=0, f="read", key=key, node=owner, mode=mode) for key in keys]
 
     def checks(self, promise: Promise, stricter: str | None) -> tuple[Check, ...]:
         reads = fresh_reads(promise, stricter)

@@ -14,6 +14,7 @@ from harness.plan.plan import Operation, Plan
 from harness.plan.promise import Promise
 from harness.workloads.generators import Generator
 from harness.workloads.generators.generator import Value
+from harness.workloads.reads import final_mode
 
 SHARES = ("replica_reads", "stray_writes", "roaming", "failing", "write_once")
 """The fields of a plan that say how many operations, or clients, are of some kind, and do nothing where a workload has
@@ -134,9 +135,10 @@ class Workload(ABC):
     def completion(self, operation: Operation, value: Value, found: Done | Mismatch) -> Completion | None:
         """The outcome for the history; None if a result makes no sense."""
 
-    @abstractmethod
     def final_operations(self, plan: Plan, keys: list[str], owner: str) -> list[Operation]:
         """The reads when everything has settled, of all keys that were asked for. Every node's dump comes after."""
+        mode = final_mode(plan)
+        return [Operation(at_ns=0, worker=0, f="read", key=key, node=owner, mode=mode) for key in keys]
 
     def everything(self, plan: Plan) -> Transaction | None:
         """Reads of all that a second cluster holds, one key a step. None: no second clusters begin from cuts of the
