@@ -51,8 +51,7 @@ def _sentence(
         case "inconclusive":
             return incomplete("run", evidence["missing"][:3], verdicts)
         case "unknown":
-            undecided = [verdict for verdict in verdicts if verdict.result == "unknown"]
-            return "Not decided: " + "; ".join(f"{v.checker}: {v.summary}" for v in undecided) + "."
+            return not_decided(verdicts)
         case "valid":
             in_effect = sum(1 for fault in evidence["faults"] if fault["took_effect"])
             under = (
@@ -62,6 +61,23 @@ def _sentence(
                 f"All that clients saw was allowed: {evidence['ok']:,} operations succeeded, "
                 f"{under if evidence['faults'] else 'with no fault injected'}."
             )
+
+
+def not_decided(verdicts: Sequence[Verdict]) -> str:
+    """The sentence of a verdict that is unknown: each reason once, with the names of its checks behind it."""
+    checks: dict[str, list[str]] = {}
+    for verdict in verdicts:
+        if verdict.result == "unknown":
+            checks.setdefault(verdict.summary, []).append(verdict.checker)
+    reasons = (
+        f"{first}: {why}" + (f" (also {_named(rest)})" if rest else "")
+        for why, (first, *rest) in checks.items()
+    )
+    return f"Not decided: {'; '.join(reasons)}."
+
+
+def _named(checks: Sequence[str]) -> str:
+    return ", ".join(checks[:CHECKS_MAX]) + (", …" if len(checks) > CHECKS_MAX else "")
 
 
 def incomplete(subject: str, missing: Sequence[str], verdicts: Sequence[Verdict]) -> str:
@@ -74,8 +90,7 @@ def incomplete(subject: str, missing: Sequence[str], verdicts: Sequence[Verdict]
     lacks = "; ".join(missing)
     if not decided:
         return f"Nothing can be said of this {subject}: {lacks}."
-    names = ", ".join(decided[:CHECKS_MAX]) + (", …" if len(decided) > CHECKS_MAX else "")
-    return f"The evidence of this {subject} is incomplete: {lacks}. What was judged is allowed: {names}."
+    return f"The evidence of this {subject} is incomplete: {lacks}. What was judged is allowed: {_named(decided)}."
 
 
 _NAMED = {

@@ -29,6 +29,7 @@ from harness.errors import StoreError, WrongUse
 from harness.judge import EXIT_CODES, FORMAT, VERSION, Outcome, outcome_of
 from harness.judge.causes import headline
 from harness.judge.files.jepsen_results import said_by_jepsen
+from harness.judge.words import not_decided
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -247,12 +248,7 @@ def _sentence(outcome: Outcome, judgement: Judgement, evidence: Mapping[str, Any
         case "inconclusive":
             return f"Nothing can be said of this file: {'; '.join(evidence['missing'])}."
         case "unknown":
-            undecided = [verdict for verdict in judgement.verdicts if verdict.result == "unknown"]
-            return (
-                "Not decided: "
-                + "; ".join(f"{verdict.checker}: {verdict.summary}" for verdict in undecided)
-                + "."
-            )
+            return not_decided(judgement.verdicts)
         case "valid":
             operations = "operation" if evidence["ok"] == 1 else "operations"
             return f"All that clients saw was allowed: {evidence['ok']:,} {operations} succeeded."

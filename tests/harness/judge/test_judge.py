@@ -26,7 +26,7 @@ from harness.judge import EXIT_CODES, Case, judge, repeat_line
 from harness.judge.checks import Checked
 from harness.judge.evidence import Evidence
 from harness.judge.outcome import weighed, without_opportunity
-from harness.judge.words import _NAMED, idle_fields, sentence
+from harness.judge.words import _NAMED, idle_fields, not_decided, sentence
 from harness.plan.plan import Drawn, Plan, to_json
 from harness.plan.promise import Promise
 from harness.systems import SYSTEMS
@@ -571,6 +571,13 @@ def test_what_a_checker_cannot_decide_is_unknown(
     assert not any(f"{name}: " in verdict["sentence"] for name in NOT_ASKED)
     assert _unknown(verdict) == ["quorum"]
     assert outcome(judged(lost_write(good()))) == ("anomaly", 1)
+
+
+def test_checks_that_are_undecided_for_one_reason_give_it_once() -> None:
+    """If it failed, the sentence would say one thing five times, and a person would not see the other one."""
+    told = [("a", "no time"), ("b", "no dump"), ("c", "no time"), ("d", "no time")]
+    verdicts = [Verdict(checker=name, result="unknown", summary=why) for name, why in told]
+    assert not_decided(verdicts) == "Not decided: a: no time (also c, d); b: no dump."
 
 
 def test_a_check_that_judged_nothing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
