@@ -164,7 +164,7 @@ def test_a_connected_network_goes_on_whole(shape: str, strategy: str, split_ms: 
     assert driver.turns()[RELAYED] and not driver.turns()[SPLIT]
 
 
-@pytest.mark.parametrize("strategy", ["none", "simple", "smart"])
+@pytest.mark.parametrize("strategy", ["none", pytest.param("simple", marks=pytest.mark.nightly), "smart"])
 def test_every_part_of_every_network_goes_on(strategy: str) -> None:
     """If it failed, a part would wait for masters that it cannot reach, or leave out one that it can reach over
     others. These are all networks of four masters."""

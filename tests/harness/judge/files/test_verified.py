@@ -31,7 +31,7 @@ def judged(tmp_path_factory: pytest.TempPathFactory) -> Any:
     @cache
     def made(system: str) -> tuple[dict[str, Any], History, dict[str, verified.Verifier]]:
         results: Path = tmp_path_factory.mktemp(system)
-        plan = planned(system=system, cluster="sim", seed=1, time_limit_s=6.0, faults=("kill",))
+        plan = planned(system=system, cluster="sim", seed=1, time_limit_s=4.0, faults=("kill",))
         folder = execute(parts_of(plan), results).folder
         run = stored(folder, plan, Recorded(str(folder.path)))
         verdict = msgspec.json.decode(msgspec.json.encode(judge(run)))
