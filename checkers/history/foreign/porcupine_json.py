@@ -206,7 +206,8 @@ def _in_time(calls: Sequence[_Call]) -> tuple[list[dict[str, Any]], list[Callabl
     moments += [(call.over, 1, place) for place, call in enumerate(calls)]
     moments.sort()
     fresh = max((call.client for call in calls), default=0) + 1
-    first_ns = min(moments[0][0], 0)
+    # A history's times are since the run began; this clock may count from 1970.
+    first_ns = moments[0][0]
     process: dict[int, int] = {}
     busy: set[int] = set()
     maps: list[dict[str, Any]] = []

@@ -70,6 +70,14 @@ def test_intervals_are_closed() -> None:
     assert by_model.judge(apart, "register").result == "invalid"
 
 
+def test_times_are_since_the_first_call() -> None:
+    """A clock that counts from 1970 made a history of 54 years. `availability` counts by the second, and took 40 GB."""
+    now_ns = 1_700_000_000_000_000_000
+    write = operation(0, {"op": "write", "value": 7}, None, now_ns, now_ns + 10)
+    history = told(write, operation(1, {"op": "read"}, 7, now_ns + 20, now_ns + 30))
+    assert [event.time_ns for event in history.events] == [0, 10, 20, 30]
+
+
 def test_a_client_with_two_open_operations() -> None:
     """Porcupine does not use ClientId: the file would be refused."""
     history = told(
