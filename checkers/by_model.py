@@ -23,7 +23,16 @@ from checkers.history.history import History
 from checkers.history.start import PLAIN_START, Start, supposed
 from checkers.limits import NO_LIMITS, Limits
 from checkers.linearizable.table import MODELS as SEQUENTIAL
-from checkers.models import ALIASES, DOMAIN, MODELS, OF_ETCD, Model, is_promised, promise_of
+from checkers.models import (
+    ALIASES,
+    DOMAIN,
+    MODELS,
+    OF_ETCD,
+    SHOW_NO_EFFECT,
+    Model,
+    is_promised,
+    promise_of,
+)
 from checkers.proofs.meaning import Terms
 from checkers.strongest import linearizable_by, observes, satisfied, weaker_by, within_memory, written_by
 from checkers.verdict import Result, Verdict, merged, run_safely
@@ -235,11 +244,12 @@ def _of_domain(model: Model, history: History, promise: str, failed_cas_observes
         if name in OF_ETCD and not history.names & OF_ETCD[name]:
             continue
         yield run_safely(DOMAIN[name], history, strict, failed_cas_observes, name=name)
-    if history.outcomes["fail"]:
+    has_effects = SHOW_NO_EFFECT.isdisjoint(model.domain)
+    if has_effects and history.outcomes["fail"]:
         honest = run_safely(domain.rollback_honesty.check, history, name=domain.rollback_honesty.NAME)
         if honest.details.get("failed"):
             yield honest
-    if model.transactional is None and history.has_finals:
+    if has_effects and model.transactional is None and history.has_finals:
         durable = run_safely(domain.durability.check, history, name=domain.durability.NAME)
         if durable.details.get("judged"):
             yield durable

@@ -167,6 +167,10 @@ DOMAIN: dict[str, Callable[[History, bool, bool], Verdict]] = {
 }
 """Domain checkers, given the history, whether linearizable was promised, and whether refusals observe something."""
 
+SHOW_NO_EFFECT = frozenset({"counter", "monotonic"})
+"""Domain checkers of additions that no read shows as they were asked for: a sum, and a row to which the store may have
+added something. They judge alone what was lost, or failed and is there."""
+
 OF_ETCD = {
     "etcd-kv": etcd_records.NAMES - {etcd_records.WATCH},
     "etcd-watch": frozenset({etcd_records.WATCH}),

@@ -10,7 +10,8 @@ Where nodes may stop for good and need not be equal in the end, `checkers.replic
 `gone_everywhere`: an acknowledged write must not be gone from every node.
 
 Rules: lost-write, lost-element. Cost: n log n. Cannot see: cells that no final state shows; values written twice to a
-cell (a read does not tell which of the two writes is lost); elements of queues, which leave rightly (`queues`).
+cell (a read does not tell which of the two writes is lost); elements of queues, which leave rightly (`queues`); sums
+(`counter`), and rows to which the store added something (`monotonic`).
 """
 
 from __future__ import annotations

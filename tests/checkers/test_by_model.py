@@ -192,6 +192,34 @@ def test_what_is_lost_is_a_violation_of_every_promise() -> None:
     assert judged.violations == ("set-full",)
 
 
+@pytest.mark.parametrize(
+    ("model", "added", "row", "another"),
+    [
+        ("monotonic", "{:val 1 :sts 5}", "[{:val 1 :sts 5 :node 2}]", "[]"),
+        ("monotonic", "{:val 1 :sts 5}", '[{:val 1 :sts "5.0"}]', "[{:val 2 :sts 6}]"),
+        ("counter", "0", "nil", "1"),
+    ],
+)
+def test_what_reads_show_otherwise_than_it_was_added(model: str, added: str, row: str, another: str) -> None:
+    """A final read that shows more of a row than was added, or nothing as the sum of nothing, was called a loss; a
+    failed addition, which no read can show, was called honest."""
+    failed = _final(model, "fail", added, row)
+    kept, lost = _final(model, "ok", added, row), _final(model, "ok", added, another)
+    assert set(kept.values()) == {"valid"} and lost[model] == "invalid"
+    assert not {"durability", "rollback-honesty"} & {*failed, *kept, *lost}
+
+
+def _final(model: str, outcome: str, added: str, shown: str) -> dict[str, str]:
+    """The results of all checks of one addition and a final read, by name."""
+    history = foreign.parse(
+        f"""{{:process 0 :type :invoke :f :add :value {added}}}
+            {{:process 0 :type :{outcome} :f :add :value {added}}}
+            {{:process 0 :type :invoke :f :read :value nil :final? true}}
+            {{:process 0 :type :ok :f :read :value {shown} :final? true}}""".encode()
+    )
+    return {verdict.checker: verdict.result for verdict in judge(history, model).verdicts}
+
+
 def test_transactions_are_judged_by_an_isolation_model() -> None:
     """A skew that snapshot isolation allows would be a violation of it, or none of serializability."""
     skew = told((0, "txn", "[[:append x 1] [:append y 1]]"), (0, "txn", "[[:r x [1]] [:r y [1]]]"))
