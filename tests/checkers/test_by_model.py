@@ -193,6 +193,29 @@ def test_what_is_lost_is_a_violation_of_every_promise() -> None:
 
 
 @pytest.mark.parametrize(
+    ("in_store_1", "in_store_2"),
+    [
+        (":f :txn :value [1 [[:w :x 7] [:w :y 7]]]", ":f :txn :value [2 [[:r :x nil] [:r :y nil]]]"),
+        (":f :txn :value [1 [[:w :x 7] [:w :y 7]]]", ":f :txn :value [2 [[:r :x] [:r :y]]]"),
+        (":f :txn :key 1 :value [[:w :x 7] [:w :y 7]]", ":f :txn :key 2 :value [[:r :x nil] [:r :y nil]]"),
+    ],
+)
+@pytest.mark.parametrize("model", ["rw-register", "multi-register", "long-fork"])
+def test_transactions_in_several_stores(model: str, in_store_1: str, in_store_2: str) -> None:
+    """jepsen.independent runs transactions on several stores with keys of one name: what one store holds was missed in
+    the others."""
+    told_of = [
+        f"{{:process 0 :type {type_} {of_store} {final}}}"
+        for of_store, final in ((in_store_1, ""), (in_store_2, ":final? true"))
+        for type_ in (":invoke", ":ok")
+    ]
+    assert judge(foreign.parse("\n".join(told_of).encode()), model).result == "valid"
+    in_store_1 = in_store_1.replace("1 [", "2 [").replace(":key 1", ":key 2")
+    told_of[:2] = [f"{{:process 0 :type {type_} {in_store_1}}}" for type_ in (":invoke", ":ok")]
+    assert judge(foreign.parse("\n".join(told_of).encode()), model).result == "invalid"
+
+
+@pytest.mark.parametrize(
     ("model", "added", "row", "another"),
     [
         ("monotonic", "{:val 1 :sts 5}", "[{:val 1 :sts 5 :node 2}]", "[]"),

@@ -8,6 +8,7 @@
 | process | a number is a client, a word an observer (`nemesis`: faults); absent in all maps: the one with that f open |
 | f | "txn" if the value is a list of micro-operations, as it is in a map without f or with f txn; broadcast: "add" |
 | key | as it stands; absent: from the values, if all are `[key value]` (jepsen.independent), a cas `[key old new]` |
+| key of a transaction | it names the store that the transaction's keys are in: `x` in store 1 is the key `[1 x]` |
 | time | nanoseconds; where it is absent the place in the file stands for it |
 | index | not taken: the place in the file is the order |
 | error | as text; of a failed cas that has none, or one that names the precondition: "mismatch" |
@@ -97,6 +98,9 @@ def _history(checked: list[Map], line_of: LineOf, header: Header, torn: str | No
     keyed = _is_keyed(clients)
     if keyed:
         checked = _with_keys(checked)
+    if _are_in_stores([_parts(entry, keyed) for entry in checked if _is_client(entry)]):
+        checked, keyed = [_on_keys_of_its_store(entry, keyed) for entry in checked], False
+        clients = [entry for entry in checked if _is_client(entry)]
     if any(REFUSAL_OBSERVED in entry for entry in clients):
         header = replace(header, extra={**header.extra, OBSERVING: True})
     has_invocations = any(entry["type"] == "invoke" for entry in clients)
@@ -216,6 +220,29 @@ def _with_keys(checked: Sequence[Map]) -> list[Map]:
     return filled
 
 
+def _parts(entry: Map, keyed: bool) -> tuple[Any, Any]:
+    """The key and the value."""
+    key, value = entry.get("key"), entry.get("value")
+    if keyed and value is not None:
+        key, value = value if len(value) == 2 else (value[0], value[1:])
+    return key, value
+
+
+def _are_in_stores(parts: Sequence[tuple[Any, Any]]) -> bool:
+    """Whether these are transactions with a key: each store may have keys of the same names."""
+    values = [value for _, value in parts if value is not None and value != []]
+    return bool(values) and all(map(is_transaction, values)) and any(key is not None for key, _ in parts)
+
+
+def _on_keys_of_its_store(entry: Map, keyed: bool) -> Map:
+    if not _is_client(entry):
+        return entry
+    store, value = _parts(entry, keyed)
+    if store is not None and value is not None:
+        value = [[f, [store, key], *rest] for f, key, *rest in value]
+    return {**entry, "key": None, "value": value}
+
+
 class _Processes:
     """Gives each map its client: the number in the map; in a file without numbers, a client with that f open."""
 
@@ -280,11 +307,9 @@ def _as_transaction(entry: Map) -> Map:
 
 def _question(entry: Map, keyed: bool) -> tuple[str, Any, Any]:
     """(f, key, value) of a client's map as the file has them; f is "" if there is none."""
-    f, key, value = entry.get("f"), entry.get("key"), entry.get("value")
+    f, (key, value) = entry.get("f"), _parts(entry, keyed)
     if f is None and is_transaction(value):
         f = "txn"
-    if keyed and value is not None:
-        key, value = value if len(value) == 2 else (value[0], value[1:])
     return SYNONYMS.get(f, str(f)) if isinstance(f, str) else "", key, value
 
 
