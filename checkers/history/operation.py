@@ -31,6 +31,8 @@ Process = int | str
 FASTEST_NS = 10
 """No record has an event in less time than this, on average. Logs of other tools may have no times: then the order of
 their lines stands for it (`checkers.history.foreign`), and seconds would be made up."""
+READS = ("r", "read", "rp")
+"""The micro-operations that write nothing."""
 TAKES = frozenset({"dequeue", "pop", "poll"})
 """The operations that take an element out of a queue or stack, if it has one."""
 EMPTY = frozenset({"empty", "exhausted", "queue-empty"})
@@ -102,6 +104,14 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         if self.f not in TAKES:
             return False
         return self.value is None if self.type == "ok" else self.type == "fail" and self.error in EMPTY
+
+    @property
+    def only_reads(self) -> bool:
+        """A read, or a transaction of reads alone."""
+        if self.f != "txn":
+            return self.f == "read"
+        micros = self.value if isinstance(self.value, list | tuple) else (None,)
+        return all(isinstance(micro, list | tuple) and micro and micro[0] in READS for micro in micros)
 
     @property
     def is_deletion(self) -> bool:

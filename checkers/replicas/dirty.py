@@ -15,7 +15,7 @@ import numpy
 from checkers.history.columns import Columns
 from checkers.history.history import History
 from checkers.history.line_kernels import ABSENT, OK
-from checkers.history.operation import Operation, micros
+from checkers.history.operation import READS, Operation, micros
 from checkers.history.value_rows import BEYOND, NOBODY, Numbers, Rows
 from checkers.history.values import identity, many, value_words
 from checkers.verdict import Result, Verdict, Witness, concluded
@@ -25,8 +25,6 @@ NAME = "dirty"
 MODEL = "read-uncommitted"
 WRITES = ("write", "append", "add")
 """Operations that leave, or add, their value."""
-READS = ("r", "read")
-"""Micro-operations of a transaction that write nothing."""
 
 
 def check(history: History) -> Verdict:

@@ -3,7 +3,7 @@
 Keys are written as jepsen.independent does, `[key value]`, unless the history is about a single key: then they are
 left out, which is what Knossos' own command takes. Faults become :nemesis lines (:start-NAME, :stop-NAME); monitors,
 the harness and dumps of nodes have no place in such a file. Reads that were promised less than linearizable are left
-out if `reads` says so, since those checkers would hold them to it.
+out if `reads` says so (transactions that only read, too), since those checkers would hold them to it.
 
 A refusal says in `:refusal-observed?` whether it observed the state, if refusals of the history do (a cas that saw
 another value than the expected one). Jepsen has no word for that, and the file counts as one of another tool, of whose
@@ -30,7 +30,7 @@ def write(history: History, *, reads: Reads = lambda role, mode: True) -> str:
         each for each in history.operations if each.f not in NOT_FOR_OTHERS and _is_written(each, reads)
     ]
     # By the event: an answer need not name the key that was asked for.
-    keys = {index: operation.key for operation in written for index in operation.events}
+    keys = {index: _key_of(operation) for operation in written for index in operation.events}
     keyed = len({*keys.values()}) > 1
     refusals = _refusals(written) if history.failed_cas_observes else {}
     return "".join(f"{line}\n" for line in _lines(history, keys, keyed, refusals))
@@ -47,8 +47,13 @@ def _refusals(operations: Iterable[Operation]) -> dict[int, bool]:
     }
 
 
+def _key_of(operation: Operation) -> str | None:
+    """The keys of a transaction are in its micro-operations; one of ours may have a word in their place."""
+    return None if operation.f == "txn" else operation.key
+
+
 def _is_written(operation: Operation, reads: Reads) -> bool:
-    return operation.f != "read" or operation.type != "ok" or reads(operation.role, operation.mode)
+    return not operation.only_reads or operation.type != "ok" or reads(operation.role, operation.mode)
 
 
 def _lines(

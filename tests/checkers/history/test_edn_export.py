@@ -86,3 +86,30 @@ def test_an_answer_that_names_no_key_is_written_with_that_of_its_question() -> N
     history = jsonl.parse(data)
     again = foreign.parse(jepsen_edn.write(history, reads=lambda role, mode: True).encode())
     assert [(each.key, each.value) for each in again.operations] == [("x", 1), ("y", None)]
+
+
+def test_transactions_have_their_keys_inside() -> None:
+    """A run with transactions that must fail has a word in the place of their key: Elle could not read the file."""
+    fails = [
+        Line(type_, 0, "txn", [["append", "x", 1]], key="fails by compare") for type_ in ("invoke", "fail")
+    ]
+    reads = [Line("invoke", 0, "txn", [["r", "x", None]]), Line("ok", 0, "txn", [["r", "x", []]])]
+    text = jepsen_edn.write(history_of([*fails, *reads]))
+    assert "fails by" not in text and by_model.judge(foreign.parse(text.encode()), "append").result == "valid"
+
+
+def test_transactions_that_only_read_are_reads() -> None:
+    """Elle held a dirty read of several keys to a promise that it does not have."""
+    writes = [Line(type_, 0, "txn", [["append", "x", 1]]) for type_ in ("invoke", "ok")]
+    answers = [
+        Line("ok", 0, "txn", [["r", "x", []]], mode="dirty"),
+        Line("ok", 0, "txn", [["r", "x", []], ["append", "y", 2]], mode="dirty"),
+    ]
+    written = []
+    for answer in answers:
+        asked = Line("invoke", 0, "txn", [[f, key, None if f == "r" else 2] for f, key, _ in answer.value])
+        text = jepsen_edn.write(
+            history_of([*writes, asked, answer]), reads=lambda role, mode: mode != "dirty"
+        )
+        written.append(text.count(":r"))
+    assert written == [0, 2]
