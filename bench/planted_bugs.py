@@ -105,15 +105,15 @@ PLANTED = (
         "commits.py",
         (
             "        wait_sync = wait_ack or len(self.limbo) > 0\n"
-            "        if wait_sync and self.limbo.is_in_rollback:"
+            "        if wait_sync and self.records.is_behind_barrier:"
         ),
-        ("        wait_sync = wait_ack\n        if wait_sync and self.limbo.is_in_rollback:"),
+        ("        wait_sync = wait_ack\n        if wait_sync and self.records.is_behind_barrier:"),
     ),
     Planted(
         "submit-in-rollback",
         "writes are taken while a ROLLBACK is on its way",
         "commits.py",
-        "        if wait_sync and self.limbo.is_in_rollback:",
+        "        if wait_sync and self.records.is_behind_barrier:",
         "        if False:",
     ),
     Planted(
@@ -127,8 +127,8 @@ PLANTED = (
         "rollback-of-confirming",
         "ROLLBACK of what a CONFIRM under way confirms",
         "commits.py",
-        ("        if entry.lsn > limbo.confirming_lsn:\n"),
-        ("        if entry.lsn > limbo.confirmed_lsn:\n"),
+        "        if limbo.confirming_lsn <= limbo.confirmed_lsn:",
+        "        if entry.lsn > limbo.confirmed_lsn:",
     ),
     Planted(
         "left-member-counts",

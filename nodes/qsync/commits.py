@@ -176,7 +176,8 @@ class Commits:
         replies = [] if reply is None else [reply]
         # Behind an entry everything waits: it may depend on that entry, and is rolled back with it.
         wait_sync = wait_ack or len(self.limbo) > 0
-        if wait_sync and self.limbo.is_in_rollback:
+        if wait_sync and self.records.is_behind_barrier:
+            # The row on its way discards the queue now, and at a restart it would stand before this transaction.
             self.fates.refuse(replies, Code.SYNC_ROLLBACK)
             return
         if wait_sync and not self.ownership.enter(self._me):

@@ -111,7 +111,7 @@ class Hosting:
             if not self._commits.is_writable:
                 self._refuse(guest, Code.READONLY, str(self._commits.read_only_error()))
                 return
-            if self._commits.limbo.is_in_rollback:
+            if self._commits.records.is_behind_barrier:
                 self._refuse(guest, Code.SYNC_ROLLBACK)
                 return
             number = self._free_id()
