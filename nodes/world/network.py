@@ -233,10 +233,13 @@ class Network:
         for connection in list(self._connections.values()):
             if endpoint not in (connection.there.source, connection.there.target):
                 continue
-            towards = connection.towards(endpoint)
+            towards, onwards = connection.towards(endpoint), connection.onwards(endpoint)
             if silently:
                 towards.is_silent = True
-                connection.onwards(endpoint).queue.clear()
+                has_begun = not any(item.kind == "open" for _, item in onwards.queue)
+                onwards.queue.clear()
+                if not has_begun or not onwards.is_open or onwards.is_silent:
+                    self._forget(connection.link)  # no end is left that could hear of it
             elif towards.is_open and not towards.is_silent:  # else it is of a former life
                 self.close(connection.link, endpoint)
 
@@ -471,11 +474,12 @@ class Network:
     def _hand_over(self, connection: Connection, stream: Stream, item: Item) -> None:
         if self.trace is not None:
             self.trace(f"{stream.pair[0]}>{stream.pair[1]} #{connection.link} {item.kind} {item.message!r}")
-        if stream.is_silent:
-            if self.is_up(stream.target.name):
-                self.reset(connection.link, "connection reset by peer")
+        if stream.is_silent and self.is_up(stream.target.name):
+            self.reset(connection.link, "connection reset by peer")
             return
-        if not stream.is_open:
+        if stream.is_silent or not stream.is_open:
+            if item.kind == "end":  # nor does the other end listen any more
+                self._forget(connection.link)
             return
         match item.kind:
             case "open":

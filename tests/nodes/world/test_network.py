@@ -273,6 +273,22 @@ def test_after_a_power_loss_peers_hear_nothing_until_they_speak() -> None:
     assert party.ears["b"].words(link) == ["accepted"]
 
 
+@pytest.mark.parametrize("is_dark", [(False, False), (True, False), (False, True), (True, True)])
+@pytest.mark.parametrize("has_begun", [True, False])
+def test_a_connection_of_the_dead_is_forgotten(is_dark: tuple[bool, bool], has_begun: bool) -> None:
+    """Broken, each death in a long run leaves connections, and every later fault looks at all of them."""
+    party = Party(4)
+    if has_begun:
+        party.connected("a", "b")
+    else:
+        party.network.connect(party.ears["a"], "b")
+    party.network.is_up = lambda name: False
+    for end, silently in zip("ab", is_dark, strict=True):
+        party.network.process_died(party.ears[end], silently=silently)
+    party.run(50)
+    assert not party.network._connections
+
+
 def test_a_kill_says_no_goodbye_for_a_life_that_lost_its_power() -> None:
     """Broken, a power loss is told to peers after all, as soon as the next process is killed."""
     party = Party(4)
