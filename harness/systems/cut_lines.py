@@ -72,7 +72,7 @@ def series_of(cuts: Sequence[AskedCut], variant: str) -> list[dict[str, object]]
             "by": cut.node,
             "variant": variant,
             "state": cut.state,
-            "why": cut.why or ("" if cut.value else NOT_OVER),
+            "why": cut.why or ("" if cut.ended_ns >= 0 else NOT_OVER),
         }
         for cut in cuts
     ]

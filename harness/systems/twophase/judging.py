@@ -16,7 +16,7 @@ from checkers.verdict import Verdict, Verified
 from harness.plan.plan import SECOND_NS, Plan
 from harness.systems.cut_lines import AskedCut, asked_cuts, series_of, times_of
 from harness.systems.parts import NodeFiles
-from harness.systems.twophase.cut_operator import NEEDS_BASE
+from harness.systems.twophase.cut_operator import NEEDS_BASE, UNKNOWN
 from harness.systems.twophase.logs import logs_in, records_in, restored_in, trace_in
 from harness.systems.twophase.options import LEAVE_S, said_of, servers_of
 from harness.systems.twophase.seen import Writers
@@ -55,35 +55,37 @@ class _Judging:
     def __init__(self, plan: Plan, files: NodeFiles) -> None:
         self._plan = plan
         self._files = files
-        self._judged: tuple[History, Given, Report] | None = None
+        self._judged: tuple[History, Sequence[AskedCut], Given, Report] | None = None
 
     def verified(self, level: Level, history: History, verdict: Verdict) -> Verified:
-        given, report = self._report(history)
+        _, given, report = self._report(history)
         return verify_levels.check(given, report, level, verdict)
 
     def verdict(self, level: Level, history: History) -> Verdict:
-        verdict = self._report(history)[1].verdict(level)
+        asked, _, report = self._report(history)
+        verdict = report.verdict(level)
         if level != "finish":
             return verdict
         return replace(
             verdict,
             details={
                 **verdict.details,
-                "series": series_of(asked_cuts(history), said_of(self._plan).variant),
+                "series": series_of(asked, said_of(self._plan).variant),
             },
         )
 
-    def _report(self, history: History) -> tuple[Given, Report]:
+    def _report(self, history: History) -> tuple[Sequence[AskedCut], Given, Report]:
         if self._judged is None or self._judged[0] is not history:
-            given = self._given(history)
-            self._judged = history, given, replace(check(given), times=times_of(asked_cuts(history)))
+            asked, given = self._given(history)
+            self._judged = history, asked, given, replace(check(given), times=times_of(asked))
         return self._judged[1:]
 
-    def _given(self, history: History) -> Given:
+    def _given(self, history: History) -> tuple[Sequence[AskedCut], Given]:
         plan, files, servers, said = self._plan, self._files, servers_of(self._plan), said_of(self._plan)
         read = cache(records_of)
         logs = logs_in(files, servers, read) if files else None
-        cuts = _in_series(_cuts(history), logs, servers)
+        asked = _named(asked_cuts(history), logs)
+        cuts = _in_series(_cuts(asked, history), logs, servers)
         records = records_in(files, servers, read)
         decisions = decisions_with(plan.bugs)
         # All cuts, whatever nodes reported: a cut that they gave up can be whole in all logs.
@@ -91,7 +93,7 @@ class _Judging:
             restored_in(files, records, cut.id, said.partitions, said.backups, decisions, read)
             for cut in cuts
         ]
-        return Given(
+        return asked, Given(
             cuts=cuts,
             baseline=servers,
             trace=trace_in(files, is_one_clock=plan.cluster == "sim"),
@@ -115,7 +117,26 @@ def _in_series(cuts: Sequence[Cut], logs: Logs | None, servers: Sequence[str]) -
     return [cuts[moved.get(place, place)] for place in range(len(cuts))]
 
 
-def _cuts(history: History) -> Sequence[Cut]:
+def _named(asked: Sequence[AskedCut], logs: Logs | None) -> Sequence[AskedCut]:
+    """A cut without a reported end gets its name in logs, which in some variants is not that of its request.
+
+    Of several such requests no line says which one began a cut. Each that gets a name counts from the first of them on.
+    """
+    if logs is None:
+        return asked
+    names = {str(cut.value.get("named", cut.cut)) for cut in asked}
+    free = [name for kind, name in logs.marks if kind == START and name not in names]
+    nameless = [cut for cut in asked if cut.state == UNKNOWN and not logs.of_cut(START, cut.cut)]
+    found = {cut.cut: name for cut, name in zip(nameless, free, strict=False)}
+    return [
+        replace(cut, asked_ns=nameless[0].asked_ns, value={**cut.value, "named": found[cut.cut]})
+        if cut.cut in found
+        else cut
+        for cut in asked
+    ]
+
+
+def _cuts(all_asked: Sequence[AskedCut], history: History) -> Sequence[Cut]:
     """The cuts by the operator's lines.
 
     A cut that no node reported as finished may be whole in all logs: its end is that of the run, as no operation was
@@ -123,7 +144,7 @@ def _cuts(history: History) -> Sequence[Cut]:
     """
     last_ns = max((event.time_ns for event in history.events), default=-1)
     cuts = []
-    for asked in asked_cuts(history):
+    for asked in all_asked:
         outcome = {"ok": "finished", "failed": "failed"}.get(asked.state)
         cuts.append(
             Cut(

@@ -308,8 +308,9 @@ def test_a_cut_whose_end_no_node_reported_is_judged_by_its_logs() -> None:
         return check.run(told).result
 
     assert [said(level, BOTH) for level in ("acknowledged", "state", "finish")] == ["valid"] * 3
-    records: list[list[Any]] = [["start", "k", 1, 0, LAYOUT], ["finish", "k", [], []], COMMITTED]
-    late = {"wal-000001.log": b"".join(map(framed, records))}
-    assert said("acknowledged", {"n1": late, "n2": late}) == "invalid", (
-        "what was acknowledged before it is not in it"
-    )
+    for name in ("k", "1"):  # in some variants a cut's name in logs is its number
+        records: list[list[Any]] = [["start", name, 1, 0, LAYOUT], ["finish", name, [], []], COMMITTED]
+        late = {"wal-000001.log": b"".join(map(framed, records))}
+        assert said("acknowledged", {"n1": late, "n2": late}) == "invalid", (
+            "what was acknowledged before it is not in it"
+        )
