@@ -185,6 +185,19 @@ def test_a_server_that_joins_makes_the_cut_fail() -> None:
     assert agreed.cuts["b"].state == "runs"
 
 
+def test_a_cut_waits_for_a_client_that_joins_while_it_runs() -> None:
+    """If it failed, the others would mark no message any more, and the client would have the colour of before."""
+    agreed = Agreed(settled().configurations["n1"])
+    joins: list[Any] = [["join", name, 1, "server"] for name in ("n1", "n2", "n3")]
+    done: list[Any] = [["cut-done", "a", name, 1, True, ""] for name in ("n1", "n2", "n3")]
+    entries: list[Any] = [*joins, ["cut", "a", "n1", 500], ["join", "c1", 1, "client"], *done]
+    for index, entry in enumerate(entries, start=1):
+        agreed.apply(index, entry)
+    assert (agreed.cuts["a"].state, agreed.cuts["a"].waiting) == ("runs", ["c1"])
+    agreed.apply(9, ["cut-done", "a", "c1", 1, True, ""])
+    assert agreed.cuts["a"].state == "ok"
+
+
 def test_a_cut_that_fails_behind_all_finishes_is_taken_back() -> None:
     """If it failed, the logs would have the cut as whole: nodes that heard of the failure mark no message any more, and
     a slow node might take one of these and begin the cut only then (seeds 92000411 and 93100986)."""

@@ -7,6 +7,7 @@ from zlib import crc32
 import pytest
 
 from nodes.twophase.sometimes import CHECK_WAITED
+from nodes.twophase.stock import Local
 from tests.nodes.twophase.test_copies import FIVE
 from tests.nodes.twophase.virtual_cluster import VirtualCluster, answered, key_in, key_of, settled
 
@@ -201,6 +202,19 @@ def test_an_answer_is_old_when_its_sender_has_learned_of_a_commit() -> None:
     cluster.run(500)
     found = answered(cluster, client.txn(q, *[["read", "r", key] for key in keys]))["results"]
     assert found == [["first"]] * 3
+
+
+def test_an_answer_that_comes_when_the_topology_is_newer_does_not_count() -> None:
+    """If it failed, a question would be answered by a node that was no owner in sync when it looked."""
+    cluster = settled()
+    node = cluster.node("n2")
+    recovery, version = node.recovery, node.agreed.version
+    recovery.doubt(Local("x", "c1", cluster.node("c1").site.life, version))
+    recovery.doubts["x"].begin_anew(version)
+    recovery.take_checked("n3", 1, "x", version - 1, "absent", [])
+    assert not recovery.doubts["x"].answers
+    recovery.take_checked("n3", 1, "x", version, "absent", [])
+    assert recovery.doubts["x"].answers
 
 
 def test_a_backup_says_that_it_has_committed_when_its_record_is_written() -> None:
