@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from nodes.twophase.agreed import Agreed
 from nodes.twophase.configuration import MILLISECOND
 from nodes.twophase.sometimes import COPY_TOO_LATE
 from tests.nodes.twophase.virtual_cluster import VirtualCluster, answered, key_in, settled
@@ -311,3 +312,13 @@ def test_a_copy_waits_for_the_topology_of_its_source() -> None:
     cluster.machine(p).records.release("committed")
     cluster.run_until(lambda: p in agreed.in_sync[of_q])
     assert cluster.node(p).stock.data.get(("r", key_in(of_q, 5)))[0] == "T"
+
+
+def test_no_owner_serves_before_all_owners_in_sync_are_members() -> None:
+    """If it failed, an owner that joins later would be the primary without what was committed before."""
+    agreed = Agreed(settled().configurations["n1"])
+    partition = next(p for p in range(8) if agreed.owners(p) == ["n1", "n2"])
+    agreed.apply(1, ["join", "n2", 1, "server"])
+    assert agreed.primary(partition) is None
+    agreed.apply(2, ["join", "n1", 1, "server"])
+    assert agreed.primary(partition) == "n1"

@@ -217,6 +217,31 @@ def test_an_answer_that_comes_when_the_topology_is_newer_does_not_count() -> Non
     assert recovery.doubts["x"].answers
 
 
+def test_a_rollback_ends_a_prepare_that_waits_for_the_topology() -> None:
+    """If it failed, the prepare would be taken behind its rollback, and nothing would end it."""
+    cluster = settled()
+    node, near = cluster.node("n2"), cluster.node("c1").site
+    for xid in ("rolled-back", "committed"):
+        payload = [xid, node.agreed.version + 1, "r", key_of(cluster, "n2"), "lock"]
+        node.dispatch.take(near.name, near.life, "lock", payload)
+        node.dispatch.take(near.name, near.life, "finish", [xid, xid == "committed", None])
+    assert [payload[0] for *_, payload in node.dispatch._held] == ["committed"]
+
+
+def test_a_clear_for_a_former_takeover_does_not_count() -> None:
+    """If it failed, a new primary would serve while a transaction of the former one is undecided."""
+    cluster = settled()
+    takeover, agreed = cluster.node("n2").takeover, cluster.node("n2").agreed
+    partition = next(p for p in range(8) if agreed.owners(p) == ["n1", "n2"])
+    agreed.in_sync[partition] = ["n2", "n3"]
+    agreed.since[partition] += 1
+    takeover.changed()
+    takeover.take_clear("n3", agreed.since[partition] - 1, [partition])
+    assert not takeover.is_over
+    takeover.take_clear("n3", agreed.since[partition], [partition])
+    assert takeover.is_over
+
+
 def test_a_backup_says_that_it_has_committed_when_its_record_is_written() -> None:
     """If it failed, one partition of a one-phase commit would have it and the other one not.
 
