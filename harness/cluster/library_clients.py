@@ -13,8 +13,10 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, Final
 
+import msgspec
+
 from harness.clients.client import Connected, LibraryClient, NotDone
-from harness.clients.operations import Asked, Completion, Outcome, failed
+from harness.clients.operations import Asked, Completion, Outcome, failed, fitting
 from harness.cluster.place import LOOPBACK
 
 _STATUS_PROCESS: Final = 0
@@ -95,8 +97,12 @@ class Line:
             does, done = work
             try:
                 result = does()
-            except BaseException as error:
+            except Exception as error:
                 result = error
+            except (
+                BaseException
+            ) as error:  # a program of its own ends by SystemExit: that must not end the harness
+                result = RuntimeError(repr(error))
             self._is_at_work = False
             self._tell(done, result)
         self._close()  # what was asked last may have opened it again
@@ -139,14 +145,15 @@ class LibraryClients:
             return Completion("fail", None, DOWN)
         line = self._line(process, node)
         try:
-            outcome: Outcome = await line.call(lambda connected: connected.invoke(asked), timeout_ns / 1e9)
+            given = await line.call(lambda connected: connected.invoke(asked), timeout_ns / 1e9)
         except NotDone as error:
             if line.is_closed:
                 self._end(process, node)
             return Completion("fail", None, _in_words(error))
         except Exception as error:
-            outcome = failed(_in_words(error), is_read=asked.is_read)
+            outcome: Outcome = failed(_in_words(error), is_read=asked.is_read)
         else:
+            outcome = fitting(given, asked)
             if not isinstance(outcome, Completion) or outcome.type != "info":
                 return outcome
         self._end(process, node)  # a late answer reaches no client
@@ -158,14 +165,14 @@ class LibraryClients:
     async def status(self, node: str, timeout_ns: int) -> Mapping[str, object] | None:
         line = self._line(_STATUS_PROCESS, node)
         try:
-            answer: Mapping[str, object] = await line.call(
-                lambda connected: connected.status(), timeout_ns / 1e9
-            )
+            answer = await line.call(lambda connected: connected.status(), timeout_ns / 1e9)
+            msgspec.json.decode(msgspec.json.encode(answer), type=dict[str, object])  # as the record holds it
         except Exception as error:
             self._end(_STATUS_PROCESS, node)
             self._why_silent[node] = _in_words(error)
             return None
-        return answer
+        status: Mapping[str, object] = answer
+        return status
 
     def why_silent(self, node: str) -> str:
         return self._why_silent.get(node, "")

@@ -8,7 +8,15 @@ Neither knows the other's words: a workload runs on every store with a client th
 from __future__ import annotations
 
 from harness.clients.operations.members import MEMBER_CHANGES, AddMember, MemberChange, RemoveMember
-from harness.clients.operations.outcome import Completion, Done, Mismatch, Outcome, failed, unexpected
+from harness.clients.operations.outcome import (
+    Completion,
+    Done,
+    Mismatch,
+    Outcome,
+    failed,
+    fitting,
+    unexpected,
+)
 from harness.clients.operations.steps import (
     STEPS,
     Add,
@@ -54,5 +62,6 @@ __all__ = [
     "Transaction",
     "Write",
     "failed",
+    "fitting",
     "unexpected",
 ]

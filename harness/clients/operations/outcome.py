@@ -7,6 +7,8 @@ from typing import Literal
 
 import msgspec
 
+from harness.clients.operations.steps import Asked, Dump, Scan, Transaction
+
 IMPOSSIBLE = ("illegal-parameters", "duplicate-key")
 """How the error of an impossible step begins. Every client uses these words, whatever its store answers."""
 
@@ -63,3 +65,37 @@ def failed(error: str, *, is_read: bool, role: str | None = None) -> Completion:
 def unexpected(data: object, *, is_read: bool, role: str | None = None) -> Completion:
     """The completion for an answer that makes no sense."""
     return failed(f"unexpected answer {data!r}"[:200], is_read=is_read, role=role)
+
+
+def fitting(outcome: object, asked: Asked) -> Outcome:
+    """The outcome that a client of a user's own gave; "unexpected" in place of one that does not fit what was asked,
+    or that no record can hold."""
+    is_outcome = isinstance(outcome, Done | Mismatch | Completion)
+    if not is_outcome or not _fits(outcome, asked):
+        return unexpected(outcome, is_read=asked.is_read)
+    return outcome
+
+
+def _fits(outcome: Outcome, asked: Asked) -> bool:
+    try:
+        msgspec.json.decode(msgspec.json.encode(outcome), type=type(outcome))
+    except (TypeError, ValueError, OverflowError, RecursionError):  # every error of msgspec is a ValueError
+        return False
+    match outcome, asked:
+        case Done(results), Transaction(steps):
+            pairs = zip(steps, results, strict=False)
+            return len(results) == len(steps) and all(
+                _are_pairs(result) for step, result in pairs if isinstance(step, Scan)
+            )
+        case Done(results), Dump():
+            match results:
+                case [{"spaces": dict() as spaces}]:
+                    return all(map(_are_pairs, spaces.values()))
+            return False
+    return True
+
+
+def _are_pairs(rows: object) -> bool:
+    return isinstance(rows, list | tuple) and all(
+        isinstance(row, list | tuple) and len(row) == 2 for row in rows
+    )

@@ -21,7 +21,20 @@ import pytest
 
 from harness.cli.main import main
 from harness.clients.client import Library, LibraryClient, NotDone
-from harness.clients.operations import Asked, Completion, Done, Outcome, Read, Transaction, Write
+from harness.clients.operations import (
+    Asked,
+    Completion,
+    Done,
+    Dump,
+    Mismatch,
+    Outcome,
+    Read,
+    Scan,
+    Transaction,
+    Write,
+    fitting,
+    unexpected,
+)
 from harness.cluster.http import Http
 from harness.cluster.library_clients import DOWN, LibraryClients
 from harness.cluster.local import processes
@@ -243,6 +256,76 @@ def test_what_a_client_raises_is_unknown_unless_it_says_otherwise(
     Scripts(raises(error), raises(error)).play(story)
 
 
+@pytest.mark.parametrize(
+    "given",
+    [
+        None,
+        Done([]),
+        Done([1, 2]),
+        Done([object()]),
+        Done(["\ud800"]),
+        Done("1"),
+        Done([1], role=5),  # type: ignore[arg-type]
+        Mismatch(0, object()),
+        Completion("what"),  # type: ignore[arg-type]
+    ],
+)
+def test_what_is_no_outcome_of_what_was_asked_is_unknown(given: Any) -> None:
+    """If it failed, one odd answer of the author's client would end the run, or leave a record that cannot be read."""
+
+    async def story(clients: LibraryClients) -> None:
+        for asked, type_ in ((WRITE, "info"), (READ, "fail")):
+            outcome = await clients.perform(1, "n1", asked, LONG_NS)
+            assert isinstance(outcome, Completion)
+            assert outcome.type == type_
+            assert str(outcome.error).startswith("unexpected answer")
+
+    Scripts(lambda _: given, lambda _: given).play(story)
+
+
+@pytest.mark.parametrize(
+    ("asked", "fits", "odd"),
+    [
+        (Transaction((Scan("set", None, None),)), [[(1, "a")]], [[(1, "a", 2)]]),
+        (Dump(), [{"spaces": {"set": [(1, "a")]}}], [{"spaces": {"set": [1]}}]),
+        (Dump(), [{"spaces": {}}], [{}]),
+    ],
+)
+def test_rows_are_pairs_of_key_and_value(asked: Asked, fits: list[Any], odd: list[Any]) -> None:
+    """If it failed, a scan or a dump of another form would break the workload, or the judge."""
+    assert fitting(Done(fits), asked) == Done(fits)
+    assert fitting(Done(odd), asked) == unexpected(Done(odd), is_read=True)
+
+
+@pytest.mark.parametrize("error", [SystemExit(3), KeyboardInterrupt()])
+def test_a_library_that_ends_its_program_ends_one_operation(error: BaseException) -> None:
+    """If it failed, `sys.exit` in a library would end the harness, with the exit code of a verdict."""
+
+    def ends(connection: Scripted) -> Outcome:
+        raise error
+
+    async def story(clients: LibraryClients) -> None:
+        outcome = await clients.perform(1, "n1", WRITE, LONG_NS)
+        assert outcome == Completion("info", None, f"RuntimeError: {error!r}")
+
+    Scripts(ends).play(story)
+
+
+@pytest.mark.parametrize("answer", [[1], {"lsn": object()}])
+def test_a_status_that_no_record_can_hold_is_none(answer: Any) -> None:
+    """If it failed, the first odd status would end the run."""
+
+    class Says(Scripted):
+        def status(self) -> Mapping[str, object]:
+            return answer  # type: ignore[no-any-return]
+
+    async def story(clients: LibraryClients) -> None:
+        assert await clients.status("n1", LONG_NS) is None
+        assert clients.why_silent("n1")
+
+    played(Library(lambda host, port, timeout_s: Says(done), frozenset({Read, Write})), story)
+
+
 def test_a_process_that_goes_on_as_another_leaves_no_connection() -> None:
     """If it failed, a run with many open operations would end with a thread and a socket for each of them."""
     scripts = Scripts(done, done, raises(ZeroDivisionError()))
@@ -281,7 +364,7 @@ class Asking:
         self._http = Http(host, port, timeout_s)
 
     def invoke(self, asked: Asked) -> Outcome:
-        return Done(self._http.ask("POST", "/", {"asked": str(asked)}))
+        return Done([self._http.ask("POST", "/", {"asked": str(asked)})])
 
     def status(self) -> Mapping[str, object]:
         return {"up": self._http.ask("GET", "/")[0]}
@@ -342,7 +425,7 @@ def test_http_dials_anew_and_asks_nothing_twice() -> None:
 
     async def story(clients: LibraryClients) -> None:
         for _ in range(2):
-            assert await clients.perform(1, "n1", WRITE, LONG_NS) == Done((200, {"is": 1}))
+            assert await clients.perform(1, "n1", WRITE, LONG_NS) == Done([(200, {"is": 1})])
             server.closes()
         broken = await clients.perform(1, "n1", WRITE, LONG_NS)
         assert isinstance(broken, Completion)
