@@ -146,14 +146,14 @@ class LibraryClients:
         line = self._line(process, node)
         try:
             given = await line.call(lambda connected: connected.invoke(asked), timeout_ns / 1e9)
+            outcome = fitting(given, asked)
         except NotDone as error:
             if line.is_closed:
                 self._end(process, node)
             return Completion("fail", None, _in_words(error))
         except Exception as error:
-            outcome: Outcome = failed(_in_words(error), is_read=asked.is_read)
+            outcome = failed(_in_words(error), is_read=asked.is_read)
         else:
-            outcome = fitting(given, asked)
             if not isinstance(outcome, Completion) or outcome.type != "info":
                 return outcome
         self._end(process, node)  # a late answer reaches no client

@@ -70,10 +70,9 @@ def unexpected(data: object, *, is_read: bool, role: str | None = None) -> Compl
 def fitting(outcome: object, asked: Asked) -> Outcome:
     """The outcome that a client of a user's own gave; "unexpected" in place of one that does not fit what was asked,
     or that no record can hold."""
-    is_outcome = isinstance(outcome, Done | Mismatch | Completion)
-    if not is_outcome or not _fits(outcome, asked):
-        return unexpected(outcome, is_read=asked.is_read)
-    return outcome
+    if isinstance(outcome, Done | Mismatch | Completion) and _fits(outcome, asked):
+        return outcome
+    return unexpected(outcome, is_read=asked.is_read)
 
 
 def _fits(outcome: Outcome, asked: Asked) -> bool:
