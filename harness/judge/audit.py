@@ -16,7 +16,7 @@ Every verb judges by `Audit.judged`: `run` and `check` report all that `qsync au
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence, Set
+from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -31,6 +31,7 @@ from checkers.logs.wal.settle import joined, shown
 from checkers.verdict import Verdict, run_safely, stopped
 from harness.doing import doing
 from harness.judge.causes import SETTLED
+from harness.systems.status import furthest
 
 SETTLED_CHECKS = frozenset({"linearizable", "transactional"})
 """Checks that may be valid only because an operation has no known outcome."""
@@ -115,7 +116,7 @@ def audit(
 
     agree = Check(wal.NAME, "", "", lambda _: wal.check_replayed(replayed, settling, times))
     return Audit(
-        logs=_of_all_members(run_check(agree, history), logs, history),
+        logs=_of_whole_logs(run_check(agree, history), replayed, history),
         early=_early(history, effects, marks, run_check),
         state=_state(history, effects, rules, run_check),
         settling=settling,
@@ -149,13 +150,29 @@ def _read(
     return replayed, marks, settled
 
 
-def _of_all_members(verdict: Verdict, logs: Sequence[NodeLog], history: History) -> Verdict:
-    """The verdict; unknown in place of valid if a member of the end left no log."""
-    absent = [node for node in at_the_end(history) if node not in {log.node for log in logs}]
-    if not absent or verdict.result != "valid":
+def _of_whole_logs(verdict: Verdict, logs: Logs, history: History) -> Verdict:
+    """The verdict; unknown in place of valid if a member of the end left no log, or less than it had reported."""
+    lost = list(_lost(logs, history))
+    if not lost or verdict.result != "valid":
         return verdict
-    summary = f"rows are missing: {', '.join(absent)} left no log; what is left agrees"
-    return replace(verdict, result="unknown", summary=summary)
+    return replace(
+        verdict, result="unknown", summary=f"rows are missing: {'; '.join(lost)}; what is left agrees"
+    )
+
+
+def _lost(logs: Logs, history: History) -> Iterator[str]:
+    """A sentence for each member of the end without its log, or with one that ends before its last report."""
+    ends = {node.log.node: node.end for node in logs.nodes}
+    members = at_the_end(history)
+    if absent := [node for node in members if node not in ends]:
+        yield f"{', '.join(absent)} left no log"
+    # Before the nodes have settled, rows that are only queued for the disk may be in a report.
+    newest = {state.node: state.status for state in history.states} if history.settled else {}
+    for node in (node for node in members if node in ends and node in newest):
+        for origin, lsn in furthest({node: newest[node]}).items():
+            # Origin 0 counts the node's own rows, which no other node gets.
+            if origin != "0" and (end := ends[node].get(int(origin), 0)) < lsn:
+                yield f"{node} reported lsn {lsn} of replica {origin}, and its log ends at {end}"
 
 
 def _tells_when(history: History, effects: Sequence[Effect]) -> bool:

@@ -92,9 +92,11 @@ def a_log_with_a_hole(run: RunFolder) -> None:
 
 
 def a_torn_log(run: RunFolder) -> None:
-    """As a kill leaves it."""
+    """As a kill leaves it: behind all rows that the node has reported, a part of one more."""
     path = newest_log(run)
-    path.write_bytes(path.read_bytes().removesuffix(xlog.encode_eof())[:-3])
+    data = path.read_bytes()
+    last = xlog.encode_block(xlog.decode(data).rows[-1:])
+    path.write_bytes(data.removesuffix(xlog.encode_eof()) + last[:-3])
 
 
 def a_log_of_garbage(run: RunFolder) -> None:

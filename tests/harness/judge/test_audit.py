@@ -205,6 +205,19 @@ def test_a_missing_log_is_said_and_proves_nothing(tmp_path: Path) -> None:
     assert audit["settled"]["did_not"] == 0
 
 
+def test_a_log_that_ends_before_its_nodes_last_report_proves_nothing(tmp_path: Path) -> None:
+    """Breaks if a log whose second half is gone were a whole one: its torn end is what a kill leaves."""
+    folder, _ = stored(tmp_path, SMALL)
+    (folder / "hashes.json").unlink()  # it was lost before the run was judged
+    (log,) = (folder / "nodes" / "n2").glob("*.xlog")
+    data = log.read_bytes()
+    log.write_bytes(data[: len(data) * 2 // 3])
+    done = CliRunner().invoke(command, [str(folder), "--json"], standalone_mode=False)
+    audit = json.loads(done.output)
+    assert (done.return_value, audit["outcome"]) == (2, "unknown")
+    assert audit["checks"][0]["summary"].startswith("rows are missing: n2 reported lsn ")
+
+
 def test_a_folder_without_logs_is_wrong_use(tmp_path: Path) -> None:
     """Breaks if nothing to audit were a pass or a traceback."""
     from harness.errors import WrongUse
