@@ -205,19 +205,28 @@ def _shown(judgement: Judgement) -> set[tuple[str, str, tuple[int, ...]]]:
 
 
 def _of_transactions(model: Model, history: History, promise: str, of_keys: OfKeys) -> Iterable[Verdict]:
-    if model.transactional is not None:
-        from checkers import transactional
+    if model.transactional is None:
+        return
+    from checkers import transactional
+    from checkers.transactional.chosen import left_out, selected
 
-        yield run_safely(
-            transactional.check,
-            history,
-            name="transactional",
-            workload=model.transactional,
-            model=promise,
-            linearizable_keys=of_keys.linearizable_keys,
-            sequential_keys=of_keys.sequential_keys,
-            transaction_order=of_keys.transaction_order or None,
-        )
+    chosen = selected(history, linearizable.promised_linearizable)
+    others = left_out(history, chosen)
+    verdict = run_safely(
+        transactional.check,
+        chosen if others else history,
+        name="transactional",
+        workload=model.transactional,
+        model=promise,
+        linearizable_keys=of_keys.linearizable_keys,
+        sequential_keys=of_keys.sequential_keys,
+        transaction_order=of_keys.transaction_order or None,
+    )
+    if not others:
+        yield verdict
+        return
+    yield replace(verdict, details={**verdict.details, "reads_not_judged": others})
+    yield run_safely(written.check, history, name=written.NAME, model=model.transactional)
 
 
 def _of_operations(
@@ -263,6 +272,7 @@ def judged_by(
     if asked.transactional is not None:
         questions["transactional"] = Terms(
             model=promise,
+            reads=linearizable.promised_linearizable,
             key_order=2 if of_keys.linearizable_keys else int(of_keys.sequential_keys),
             ranks=of_keys.transaction_order,
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import replace
+from typing import Any
 
 import numpy
 
@@ -15,7 +16,7 @@ from checkers.history.history import History
 from checkers.history.line_kernels import OK
 from checkers.history.value_order import odd_keys
 from checkers.limits import NO_LIMITS, Limits, given, within
-from checkers.models import MODELS, PROMISES, Model
+from checkers.models import MODELS, PROMISES, STRICT_SERIALIZABLE, Model
 from checkers.verdict import Result, Verdict, run_safely
 
 MEMORY_MIB = 1024.0  # for a search, by default
@@ -93,8 +94,15 @@ def satisfied(
     """The same within the limits of the caller."""
     asked = MODELS[model]
     known = {verdict.checker: verdict for verdict in verdicts}
-    if asked.transactional is not None and "transactional" in known:
-        return strongest_isolation(known["transactional"])
+    if asked.transactional is not None:
+        if written.NAME in known and known[written.NAME].result == "invalid":
+            return "none"
+        if (verdict := known.get("transactional")) is not None:
+            held = strongest_isolation(verdict)
+            others = verdict.details.get("reads_not_judged", ())
+            if held is None or all(words.startswith("dirty") for words in others):
+                return held
+        return isolation_of(history, asked.transactional)
     if asked.linearizable is None:
         return None
     left_out = known["linearizable"].details.get("reads_not_judged", {}) if "linearizable" in known else None
@@ -105,7 +113,7 @@ def satisfied(
         # Linearizability of a set does not look at how often an element is shown.
         return (
             "none"
-            if any(known[name].result == "invalid" for name in asked.domain if name in known)
+            if any(known[name].result == "invalid" for name in (*asked.domain, written.NAME) if name in known)
             else "linearizable"
         )
     if is_open:
@@ -116,6 +124,17 @@ def satisfied(
         return satisfied
     least = known.get(written.NAME) or written_by(asked, history)
     return "none" if least.result == "invalid" else satisfied
+
+
+def isolation_of(history: History, workload: Any) -> str | None:
+    """The strongest isolation models, by each client's order and by real time, of all transactions but those that only
+    read, dirtily."""
+    # Here: most histories need neither.
+    from checkers import transactional
+    from checkers.transactional.chosen import selected
+
+    chosen = selected(history, sessions.all_but_dirty)
+    return strongest_isolation(transactional.check(chosen, workload=workload, model=STRICT_SERIALIZABLE))
 
 
 def strongest_isolation(verdict: Verdict) -> str | None:

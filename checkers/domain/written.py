@@ -4,6 +4,7 @@
 |---|---|
 | register, cas-register, multi-register | it shows a value that no client asked to write, or to set by a cas |
 | list | it has an element that no client asked to append, or of which every append failed |
+| rw-register, append | it shows a value, or has an element, that no transaction asked to write |
 | kv | it is no value of a put (or the empty text) with values of appends behind it |
 | counter | it is no sum of some of the additions that did not fail |
 
@@ -27,7 +28,7 @@ from checkers.domain.counter import amount_of
 from checkers.domain.proof import verdict, witness
 from checkers.history.errors import ModelError
 from checkers.history.history import History, by_key
-from checkers.history.operation import Operation, both, micros
+from checkers.history.operation import READS, Operation, both, micros
 from checkers.history.value_rows import NOBODY, Numbers
 from checkers.history.values import Number, Value, exact, identity, value_words
 from checkers.verdict import Verdict, Witness
@@ -96,7 +97,7 @@ def _of_registers(operation: Operation, answer: bool) -> Values:
         yield from _of_register(operation, answer)
         return
     for f, key, value in micros(operation):
-        if f in (("r", "read") if answer else ("w", "write")):
+        if f in (READS if answer else ("w", "write")):
             yield key, value
 
 
@@ -109,6 +110,14 @@ def _of_list(operation: Operation, answer: bool) -> Values:
         yield from ((operation.key, element) for element in shown)
     elif operation.f == "append":
         yield operation.key, operation.value
+
+
+def _of_appends(operation: Operation, answer: bool) -> Values:
+    for f, key, value in micros(operation):
+        if not answer and f == "append":
+            yield key, value
+        elif answer and f in READS and isinstance(value, list | tuple):
+            yield from ((key, element) for element in value)
 
 
 def _start_of_register(value: Any) -> set[Value]:
@@ -125,8 +134,11 @@ def _values(
     asks: Sequence[str],
     of: Callable[[Operation, bool], Values],
     start: Callable[[Any], set[Value]] = _start_of_register,
+    *,
+    may_have_failed: bool = True,
 ) -> _Outcome:
-    """Of operations with these names. `of`: what an operation showed, or would write. `start`: the values before it."""
+    """Of operations with these names. `of`: what an operation showed, or would write. `start`: the values before it.
+    `may_have_failed`: what surely failed was asked for, all the same."""
     columns, numbers = history.columns, Numbers(history)
     is_register = start is _start_of_register
     answered = columns.places(shows, "ok", None, None)
@@ -136,7 +148,7 @@ def _values(
     changes = numbers.changing(columns.places(asks, None, None, None))
     asked = numbers.rows(changes, lambda operation: of(operation, False), names=("write",) * is_register)
     first, possible = numbers.first_askers(asked, shown)
-    is_wrong = (first if is_register else possible) == NOBODY
+    is_wrong = (first if may_have_failed else possible) == NOBODY
     wrong = numbers.but(shown.at(is_wrong), lambda key: start(history.start.of(key)))
     asked_first, _ = numbers.first_askers(asked, wrong)
     witnesses = [
@@ -233,7 +245,11 @@ MODELS: dict[str, Callable[[History], _Outcome]] = {
     "register": lambda history: _values(history, ("read", "cas"), ("write", "cas"), _of_register),
     "cas-register": lambda history: _values(history, ("read", "cas"), ("write", "cas"), _of_register),
     "multi-register": lambda history: _values(history, ("read", "txn"), ("write", "txn"), _of_registers),
-    "list": lambda history: _values(history, ("read",), ("append",), _of_list, _start_of_list),
+    "rw-register": lambda history: _values(history, ("read", "txn"), ("write", "txn"), _of_registers),
+    "append": lambda history: _values(history, ("txn",), ("txn",), _of_appends, _start_of_list),
+    "list": lambda history: _values(
+        history, ("read",), ("append",), _of_list, _start_of_list, may_have_failed=False
+    ),
     "kv": _texts,
     "counter": _sums,
 }

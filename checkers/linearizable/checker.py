@@ -305,7 +305,7 @@ def _groups(
     for operation in history.operations:
         if operation.f in NOT_JUDGED:
             continue
-        if operation.f == "read" and operation.type == "ok" and not reads(operation.role, operation.mode):
+        if operation.only_reads and operation.type == "ok" and not reads(operation.role, operation.mode):
             left_out[f"{operation.mode or 'no mode'} at {operation.role or 'unknown role'}"] += 1
         elif parts := model.parts(operation):
             judged.append((parts, operation))

@@ -88,7 +88,7 @@ def _prove(model: str, ops: Sequence[Op], proof: Mapping[str, Any], first: Any) 
 def _operations_judged(history: History, asked: Terms) -> Iterable[Operation]:
     for operation in history.operations:
         weak = (
-            operation.f == "read"
+            operation.only_reads
             and operation.type == "ok"
             and not asked.reads(operation.role, operation.mode)
         )

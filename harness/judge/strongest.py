@@ -9,16 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from checkers import transactional
 from checkers.history.history import History
 from checkers.limits import STEPS, Limits, given, until_ended
 from checkers.models import MODELS
 from checkers.replicas import prefix
+from checkers.strongest import isolation_of
 from checkers.strongest import strongest as strongest_model
-from checkers.strongest import strongest_isolation
-from checkers.transactional.columns import Workload as Words
 from checkers.verdict import CheckerDefect, Verdict
-from harness.workloads.transactions import selected
 from harness.workloads.workload import Workload
 
 PART = 5  # of the steps of a search it is given one in so many: it only describes
@@ -41,7 +38,7 @@ def _strongest(workload: Workload, history: History, verdicts: Iterable[Verdict]
     model = MODELS[workload.model]
     try:
         if model.transactional is not None:
-            return _of_transactions(model.transactional, history)
+            return isolation_of(history, model.transactional)
         if model.linearizable is None:
             return None
         limits = Limits(steps=(given().steps or STEPS) // PART)
@@ -50,12 +47,3 @@ def _strongest(workload: Workload, history: History, verdicts: Iterable[Verdict]
         raise
     except Exception as error:  # it only describes: a verdict stands without it
         return f"not known ({type(error).__name__}: {error})"
-
-
-def _of_transactions(words: Words, history: History) -> str | None:
-    """The strongest isolation model, by each client's own order and by real time, as for foreign histories."""
-    chosen = selected(history, lambda operation: operation.mode != "dirty")
-    if not chosen.operations:
-        return None
-    verdict = transactional.check(chosen, workload=words, model="strict-serializable")
-    return strongest_isolation(verdict)

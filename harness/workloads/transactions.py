@@ -15,7 +15,7 @@ Each class of answers is judged against its own promise:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -29,6 +29,8 @@ from checkers.history.operation import Operation as Recorded
 from checkers.history.values import many
 from checkers.proofs.meaning import Terms
 from checkers.replicas import dirty
+from checkers.sessions import all_but_dirty
+from checkers.transactional.chosen import left_out, selected
 from checkers.transactional.columns import Workload as Words
 from checkers.verdict import Verdict
 from harness.clients.operations import Append, Completion, Done, Mismatch, Read, Step, Transaction, Write
@@ -191,7 +193,7 @@ class Transactions(Workload):
                 "every read shows one moment of that order, and no node goes back",
                 forward,
                 self._snapshots,
-                judged=Terms(model=SNAPSHOTS, reads=_is_not_dirty, by_node=True),
+                judged=Terms(model=SNAPSHOTS, reads=all_but_dirty, by_node=True),
             ),
             Check(
                 "dirty",
@@ -205,7 +207,7 @@ class Transactions(Workload):
         )
 
     def _transactional(self, history: History, reads: Reads, model: str) -> Verdict:
-        chosen = selected(history, lambda each: reads(each.role, each.mode))
+        chosen = selected(history, reads)
         verdict = transactional.check(chosen, workload=self.model, model=model)
         asked = sum(_reads_anything(each) for each in chosen.select(f="txn"))
         allowed = ", ".join(verdict.details.get("findings", ()))
@@ -215,7 +217,7 @@ class Transactions(Workload):
 
     def _snapshots(self, history: History) -> Verdict:
         """Of all answers but dirty ones, each node's reads in their order. Stale reads are reported, not violations."""
-        chosen = selected(history, lambda each: _is_not_dirty(each.role, each.mode))
+        chosen = selected(history, all_but_dirty)
         verdict = transactional.check(
             chosen,
             workload=self.model,
@@ -233,7 +235,7 @@ class Transactions(Workload):
         return renamed(replace(verdict, details={**verdict.details, **told}), "snapshots", NEVER_BACK)
 
     def kind(self, operation: Recorded) -> str:
-        return "transactions that read" if is_read_only(operation) else "transactions that write"
+        return "transactions that read" if operation.only_reads else "transactions that write"
 
     def missing(self, history: History) -> Iterator[str]:
         """Transactions must touch several keys, and reads must see what was written."""
@@ -275,39 +277,9 @@ def _reads_anything(operation: Recorded) -> bool:
     return any(f == "r" for f, _, _ in micros_of(operation.value))
 
 
-def is_read_only(operation: Recorded) -> bool:
-    return all(f == "r" for f, _, _ in micros_of(operation.value))
-
-
-def selected(history: History, keep: Callable[[Recorded], bool]) -> History:
-    """The transactions that write, and of those that only read the answered ones to `keep`."""
-    operations = tuple(
-        each
-        for each in history.operations
-        if each.f == "txn" and (not is_read_only(each) or (each.type == "ok" and keep(each)))
-    )
-    return replace(history, operations=operations)
-
-
-def left_out(history: History, chosen: History) -> list[str]:
-    """The classes of reads that were answered and are not judged here, in words."""
-    kept = {each.invoke_index for each in chosen.operations}
-    return sorted(
-        {
-            f"{each.mode or 'no mode'} at {each.role or 'unknown role'}"
-            for each in history.select(f="txn", outcome="ok")
-            if each.invoke_index not in kept
-        }
-    )
-
-
-def _is_not_dirty(role: str | None, mode: str | None) -> bool:
-    return mode != "dirty"
-
-
 def _session(history: History, operation: Recorded) -> str | None:
     """Confirmed reads go forward at each node; a new node in its place, on an empty disk, begins anew."""
-    is_of_a_node = is_read_only(operation) and operation.mode in ("read-confirmed", None)
+    is_of_a_node = operation.only_reads and operation.mode in ("read-confirmed", None)
     return answered_by(history, operation) if is_of_a_node and operation.node is not None else None
 
 

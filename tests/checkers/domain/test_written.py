@@ -3,6 +3,7 @@ models."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import chain, combinations, product
 from typing import Any
 
@@ -102,6 +103,50 @@ def test_reads_that_linearizability_does_not_judge_are_judged_too(mode: str) -> 
     assert by_model.judge(history_of(lines), "register").violations == (written.NAME,)
 
 
+def transactions(word: str, shown: Any, *, mode: str, role: str) -> History:
+    """Two writes, one after the other, a read of both, and then one that shows `shown`."""
+    lines = lines_of(
+        ("txn", "ok", [[word, "x", 1]]),
+        ("txn", "ok", [[word, "x", 2]]),
+        ("txn", "ok", [["r", "x", [1, 2] if word == "append" else 2]]),
+        ("txn", "ok", [["r", "x", shown]]),
+        key=None,
+    )
+    lines[-1] = replace(lines[-1], mode=mode, role=role)
+    return history_of(lines)
+
+
+OLD_AND_INVENTED = {
+    "append": ("append", [1], [1, 7]),
+    "rw-register": ("w", 1, 7),
+    "multi-register": ("w", 1, 7),
+}
+
+
+@pytest.mark.parametrize("model", OLD_AND_INVENTED)
+@pytest.mark.parametrize(
+    ("mode", "role", "is_judged"),
+    [
+        ("dirty", "owner", False),
+        ("read-confirmed", "replica", False),
+        ("read-confirmed", "owner", True),
+        ("linearizable", "replica", True),
+    ],
+)
+def test_transactions_that_read_are_judged_by_what_is_promised_of_their_reads(
+    model: str, mode: str, role: str, is_judged: bool
+) -> None:
+    """If this fails, the record of a run that was valid is an anomaly as a file, or a replica may show anything."""
+    word, old, invented = OLD_AND_INVENTED[model]
+    stale = by_model.judge(transactions(word, old, mode=mode, role=role), model)
+    assert stale.result == ("invalid" if is_judged else "valid")
+    if stale.strongest is not None:
+        assert (stale.strongest in ("linearizable", "strict-serializable")) == (mode == "dirty")
+    history = transactions(word, invented, mode=mode, role=role)
+    found = by_model.judge(history, model)
+    assert found.result == "invalid" and found.strongest in (None, "none")
+
+
 # ---- against the definition
 
 OUTCOMES = st.sampled_from(["ok", "ok", "info", "fail"])
@@ -179,8 +224,34 @@ def _same(one: Any, other: Any) -> bool:
     return type(one) is type(other) and one == other
 
 
+OF_TRANSACTIONS = {"multi-register": "register", "rw-register": "register", "append": "list"}
+"""Models of transactions, and the model of their micro-operations."""
+AS_MICRO = {"write": "w", "append": "append", "read": "r"}
+
+
+@examples.up_to(200)
+@given(data=st.data(), model=st.sampled_from(sorted(OF_TRANSACTIONS)))
+def test_transactions_show_what_some_transaction_asked_to_write(data: st.DataObject, model: str) -> None:
+    """If this fails, a value from nowhere is missed in a transaction, or what a client wrote is called invented."""
+    single = [line for line in data.draw(drawn(OF_TRANSACTIONS[model])) if line.f != "cas"]
+    micros = [replace(line, f="txn", value=[[AS_MICRO[line.f], "x", line.value]]) for line in single]
+    asked = [line.value for line in single if line.type == "invoke" and line.f != "read"]
+    wrong = [
+        line
+        for line in single
+        if (line.type, line.f) == ("ok", "read")
+        and not all(
+            any(_same(element, each) for each in asked) or (element is None and model != "append")
+            for element in (line.value if model == "append" else [line.value])
+        )
+    ]
+    verdict = written.check(history_of(micros), model=model)
+    answered = any(line.type == "ok" for line in single)
+    assert verdict.result == ("invalid" if wrong else "valid" if answered else "unknown")
+
+
 @examples.up_to(300)
-@given(data=st.data(), model=st.sampled_from(sorted(written.MODELS.keys() - {"multi-register"})))
+@given(data=st.data(), model=st.sampled_from(sorted(written.MODELS.keys() - OF_TRANSACTIONS.keys())))
 def test_what_is_written_is_what_the_definition_says(data: st.DataObject, model: str) -> None:
     """If this fails, a value from nowhere is missed, or one that a client wrote is called invented."""
     history = history_of(data.draw(drawn(model)))
