@@ -12,6 +12,7 @@ import socket
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 
+from harness.clients.operations import can_be_recorded
 from harness.clients.reply import Lost, NotSent, Replied, Reply
 from harness.clients.wire import ClientWire
 
@@ -191,8 +192,10 @@ class Admin:
             self._why_silent[node] = reply.reason
             return None
         status = self._wire.status_of(reply.response)
-        if status is None:
+        # A user's own store may answer anything.
+        if status is None or not can_be_recorded(status, dict[str, object]):
             self._why_silent[node] = f"not in its answer: {reply.response}"[:200]
+            return None
         return status
 
     def why_silent(self, node: str) -> str:

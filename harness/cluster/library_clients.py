@@ -13,10 +13,8 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, Final
 
-import msgspec
-
 from harness.clients.client import Connected, LibraryClient, NotDone
-from harness.clients.operations import Asked, Completion, Outcome, failed, fitting
+from harness.clients.operations import Asked, Completion, Outcome, can_be_recorded, failed, fitting
 from harness.cluster.place import LOOPBACK
 
 _STATUS_PROCESS: Final = 0
@@ -99,9 +97,8 @@ class Line:
                 result = does()
             except Exception as error:
                 result = error
-            except (
-                BaseException
-            ) as error:  # a program of its own ends by SystemExit: that must not end the harness
+            except BaseException as error:
+                # A library that was a program ends by SystemExit: that must not end the harness.
                 result = RuntimeError(repr(error))
             self._is_at_work = False
             self._tell(done, result)
@@ -165,14 +162,17 @@ class LibraryClients:
     async def status(self, node: str, timeout_ns: int) -> Mapping[str, object] | None:
         line = self._line(_STATUS_PROCESS, node)
         try:
-            answer = await line.call(lambda connected: connected.status(), timeout_ns / 1e9)
-            msgspec.json.decode(msgspec.json.encode(answer), type=dict[str, object])  # as the record holds it
+            answer: Mapping[str, object] = await line.call(
+                lambda connected: connected.status(), timeout_ns / 1e9
+            )
         except Exception as error:
             self._end(_STATUS_PROCESS, node)
             self._why_silent[node] = _in_words(error)
             return None
-        status: Mapping[str, object] = answer
-        return status
+        if not can_be_recorded(answer, dict[str, object]):
+            self._why_silent[node] = f"not in its answer: {answer!r}"[:200]
+            return None
+        return answer
 
     def why_silent(self, node: str) -> str:
         return self._why_silent.get(node, "")

@@ -75,10 +75,17 @@ def fitting(outcome: object, asked: Asked) -> Outcome:
     return unexpected(outcome, is_read=asked.is_read)
 
 
-def _fits(outcome: Outcome, asked: Asked) -> bool:
+def can_be_recorded(value: object, as_type: type) -> bool:
+    """Whether a line of a record holds the value, and gives it back as this type."""
     try:
-        msgspec.json.decode(msgspec.json.encode(outcome), type=type(outcome))
+        msgspec.json.decode(msgspec.json.encode(value), type=as_type)
     except (TypeError, ValueError, OverflowError, RecursionError):  # every error of msgspec is a ValueError
+        return False
+    return True
+
+
+def _fits(outcome: Outcome, asked: Asked) -> bool:
+    if not can_be_recorded(outcome, type(outcome)):
         return False
     match outcome, asked:
         case Done(results), Transaction(steps):

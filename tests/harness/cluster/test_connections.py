@@ -21,8 +21,9 @@ class Wire:
 
 
 def test_a_node_that_refuses_to_report_its_state_is_quoted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """If it failed, a node that lacks a right would be said to refuse connections, as it did before it was up."""
-    replies: list[Reply] = [NotSent("connection refused"), Replied("access denied")]
+    """If it failed, a node that lacks a right would be said to refuse connections, as it did before it was up; and a
+    state that no record can hold would end the run."""
+    replies: list[Reply] = [NotSent("connection refused"), Replied("access denied"), Replied({None: 1})]
 
     async def call(*_: object) -> Reply:
         return replies.pop(0)
@@ -36,4 +37,8 @@ def test_a_node_that_refuses_to_report_its_state_is_quoted(monkeypatch: pytest.M
         return reasons
 
     monkeypatch.setattr(Connections, "call", call)
-    assert asyncio.run(story()) == ["connection refused", "not in its answer: access denied"]
+    assert asyncio.run(story()) == [
+        "connection refused",
+        "not in its answer: access denied",
+        "not in its answer: {None: 1}",
+    ]
