@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 
 from harness.clients.client import Conversation, Send
-from harness.clients.operations import Asked, Completion, Done, Read, Transaction, Write
+from harness.clients.operations import Asked, Completion, Done, Outcome, Read, Transaction, Write
 from harness.clients.reply import Replied, Reply
 from harness.cluster.performing import Conversing
 from harness.cluster.protocol import Cluster
@@ -23,7 +23,7 @@ class Echo:
     def converse(self, asked: Asked, node: str, next_id: Callable[[], int]) -> Conversation:
         reply = yield Send(node, next_id())
         assert isinstance(reply, Replied)
-        return cast(Any, reply.response)
+        return cast(Outcome, reply.response)
 
 
 class Answers:
