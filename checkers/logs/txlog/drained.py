@@ -2,7 +2,7 @@
 
 | rule | a run breaks it if |
 |---|---|
-| never-drained | the faults have been over for long, and a transaction is not synchronised on all masters |
+| never-drained | faults and load have been over for long, and a transaction is not synchronised on all masters |
 | stalled | a client waited so long for an executed transaction while nothing hindered the masters (see below) |
 
 Links that are down hinder nothing while all masters reach each other over the others (`disturbances`). Beyond the time
@@ -103,7 +103,9 @@ def _left(given: Given, report: Report) -> Iterator[Breach]:
     if history.settled is True or given.missing:
         return
     gave_up_ns = _gave_up_ns(history)
-    quiet_ns = gave_up_ns - max((end for _, end in given.disturbances.spans), default=0)
+    fault_ns = max((end for _, end in given.disturbances.spans), default=0)
+    request_ns = _last_request_ns(given, gave_up_ns)
+    quiet_ns, last = gave_up_ns - max(fault_ns, request_ns), "fault" if fault_ns > request_ns else "request"
     if quiet_ns < given.agrees_within_ns:
         report.lacks["drained"] = (
             "the masters were not seen to be quiet and equal, and had not long to come to it"
@@ -120,7 +122,7 @@ def _left(given: Given, report: Report) -> Iterator[Breach]:
         name = given.columns.names[number]
         yield Breach(
             rule="never-drained",
-            summary=f"transaction {name} is not synchronised on {master}, {_ms(quiet_ns)} ms after the last fault",
+            summary=f"transaction {name} is not synchronised on {master}, {_ms(quiet_ns)} ms after the last {last}",
             records=[(given.columns.ref(int(given.made.ref[number])).origin, given.made.place(number)[1])],
             facts={"id": name, "master": master},
             price=price,
@@ -139,6 +141,12 @@ def _waiting(given: Given) -> list[tuple[int, str]]:
         for master, lacking in lacks.items()
         if lacking[name]
     ]
+
+
+def _last_request_ns(given: Given, until_ns: int) -> int:
+    """When the last operation before this moment was asked, whatever became of it; 0: none was."""
+    asked_ns = numpy.concatenate((given.history.columns.invoke_ns, given.asked.invoke_ns))
+    return int(asked_ns[asked_ns < until_ns].max(initial=0))
 
 
 def _gave_up_ns(history: History) -> int:

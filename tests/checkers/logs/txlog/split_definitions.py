@@ -136,7 +136,8 @@ def drained(
     broken = set[str]()
     if any(waits(invoke, complete, spans) > bound for invoke, complete in asked):
         broken.add("stalled")
-    if gave_up is not None and gave_up - max((end for _, end in spans), default=0) >= bound:
+    over = [0, *(end for _, end in spans), *(invoke for invoke, _ in asked if gave_up and invoke < gave_up)]
+    if gave_up is not None and gave_up - max(over) >= bound:
         made = {record[3] for records in logs.values() for record in records if record[0] == "made"}
         for records in logs.values():
             if not made <= {name for _, name, _ in synced(records)}:

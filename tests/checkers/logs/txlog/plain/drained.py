@@ -2,7 +2,7 @@
 
 | rule | a run breaks it if |
 |---|---|
-| never-drained | the faults have been over for long, and a transaction is not synchronised on all masters |
+| never-drained | faults and load have been over for long, and a transaction is not synchronised on all masters |
 | stalled | a client waited so long for an executed transaction while nothing hindered the masters |
 
 With the strategy `none` branches that differ are never drained, which is documented. Rates of idle and busy rounds are
@@ -95,7 +95,9 @@ def _left(given: Given, found: Report) -> Iterator[Breach]:
     if history.settled is True or given.missing:
         return
     told_ns = _gave_up_ns(history)
-    quiet_ns = told_ns - max((end for _, end in given.disturbances.spans), default=0)
+    fault_ns = max((end for _, end in given.disturbances.spans), default=0)
+    asked_ns = max((each.invoke_ns for each in history.operations if each.invoke_ns < told_ns), default=0)
+    quiet_ns, last = told_ns - max(fault_ns, asked_ns), "fault" if fault_ns > asked_ns else "request"
     if quiet_ns < given.agrees_within_ns:
         found.lacks["drained"] = (
             "the masters were not seen to be quiet and equal, and had not long to come to it"
@@ -119,7 +121,7 @@ def _left(given: Given, found: Report) -> Iterator[Breach]:
     for name, master in waiting:
         yield Breach(
             rule="never-drained",
-            summary=f"transaction {name} is not synchronised on {master}, {_ms(quiet_ns)} ms after the last fault",
+            summary=f"transaction {name} is not synchronised on {master}, {_ms(quiet_ns)} ms after the last {last}",
             records=[(given.made[name].ref.origin, given.made[name].place)],
             facts={"id": name, "master": master},
             price=UNREPAIRED if given.strategy == "none" and given.has_split else "",

@@ -24,7 +24,7 @@ class Given:
     split_ns          so long without progress, and silent masters are left out; 0: never
     idle_ns           between POSTs while nothing waits
     max_peer_lag_ns   so long a split cluster executes nothing
-    agrees_within_ns  so long after the last fault at the latest, nothing waits any more; 0: no bound is known
+    agrees_within_ns  so long after the last fault and request nothing waits any more; 0: no bound is known
     executes_within_ns  a master needs to execute one transaction, with a new worker if the last one has ended
     is_deterministic  no transaction fails on one master alone
     """
