@@ -24,6 +24,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from importlib import metadata
 from importlib.metadata import EntryPoint
 from pathlib import Path
@@ -37,7 +38,7 @@ from harness.clients.client import Client, LibraryClient
 from harness.clients.operations import MEMBER_CHANGES, AddMember, Done, Dump, MemberChange, RemoveMember
 from harness.clients.wire import ClientWire
 from harness.cluster.performing import performing
-from harness.cluster.place import Command, node_host
+from harness.cluster.place import Command, Place, node_host
 from harness.cluster.protocol import Cluster, HasAddresses
 from harness.errors import ClusterError, WrongUse
 from harness.faults.abilities import ALL_ABILITIES, Ability
@@ -175,7 +176,9 @@ class OwnStore(System):
             raise WrongUse(f"a store of one's own has no seeded bugs, got {plan.bugs[0]!r}")
 
     def command(self, plan: Plan) -> Command:
-        return node_host(self.hosted, "synced") if self.start is None else self.start
+        if self.start is None:
+            return node_host(self.hosted, "synced")
+        return partial(_started_by, self.start)
 
     @property
     def abilities(self) -> frozenset[Ability]:
@@ -283,6 +286,18 @@ class OwnStore(System):
 
     def bugs(self) -> Mapping[str, str]:
         return {}
+
+
+def _started_by(start: Command, place: Place) -> tuple[str, ...]:
+    """The command of a node. WrongUse if the store's file gives none."""
+    try:
+        words: Any = start(place)
+    except Exception as error:
+        raise WrongUse(f"start of the store raised {type(error).__name__}: {error}") from error
+    match words:
+        case [_, *_] if all(isinstance(word, str) and "\0" not in word for word in words):
+            return tuple(words)
+    raise WrongUse(f'start gives the command of a node, ("program", "argument", …); got {words!r}')
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,7 @@ from harness.cluster.protocol import Ended, end_of
 from harness.errors import ClusterError, NodeEnded
 
 READY_WITHIN_S: Final = 15.0
+PORT_MAX: Final = 65_535
 _POLL_S: Final = 0.003
 
 
@@ -116,8 +117,10 @@ class NodeProcess:
         if line.get("ready") is not True:
             raise ClusterError(f"{self.node} does not come up: {line.get('error', 'it gave no reason')}")
         port = line.get("port")
-        if not isinstance(port, int):
-            raise ClusterError(f"{self.node} is ready but names no port: {json.dumps(line)}")
+        if type(port) is not int or not 0 < port <= PORT_MAX:
+            raise ClusterError(
+                f"{self.node} is ready but names no port of 1 to {PORT_MAX}: {json.dumps(line)[:200]}"
+            )
         self.port = port
 
     async def ended(self) -> str:
@@ -145,9 +148,10 @@ class NodeProcess:
 
     async def _is_ready(self) -> Mapping[str, object] | None:
         answers = self._options.answers
-        if answers is not None and await answers():
-            return {"ready": True, "port": self._options.early_port}
-        return self._readiness()
+        if answers is None:
+            return self._readiness()
+        # Such a store prints no readiness line: what looks like one is a line of its log.
+        return {"ready": True, "port": self._options.early_port} if await answers() else None
 
     def _readiness(self) -> Mapping[str, object] | None:
         """The readiness line, if it was printed completely since the last look."""
@@ -157,8 +161,8 @@ class NodeProcess:
                 if not line.endswith(b"\n"):
                     break
                 self._looked_to += len(line)
-                if line.startswith(b"{") and line.endswith(b"}\n"):
-                    with contextlib.suppress(ValueError):
+                if line.startswith(b"{") and line.rstrip().endswith(b"}"):
+                    with contextlib.suppress(ValueError, RecursionError):
                         value = json.loads(line)
                         if "ready" in value:
                             return dict(value)

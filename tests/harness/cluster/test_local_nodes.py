@@ -167,7 +167,8 @@ def test_a_readiness_line_is_found_however_it_is_printed(tmp_path: Path) -> None
     """If it failed, a node whose readiness line came in two writes, or behind much else, would never be ready."""
     code = """
 import os, time
-for piece in (b"{no JSON}\\n", b"x" * 5000, b"\\n{", b'"ready": true,', b' "port": 4}', b"\\n"):
+deep = b'{"a": ' + b"[" * 100_000 + b"}\\n"
+for piece in (b"{no JSON}\\n", deep, b"x" * 5000, b"\\n{", b'"ready": true,', b' "port": 4}', b"\\r\\n"):
     os.write(1, piece)
     time.sleep(0.01)
 time.sleep(100)
@@ -176,6 +177,51 @@ time.sleep(100)
 
     async def port() -> int:
         process = await NodeProcess.spawn(options)
+        try:
+            await process.ready()
+            return process.port
+        finally:
+            await process.kill()
+
+    assert asyncio.run(port()) == 4
+
+
+@pytest.mark.parametrize("port", ["70000", "0", "-5", "true", "null"])
+def test_a_port_that_is_none_is_refused(tmp_path: Path, port: str) -> None:
+    """If it failed, the harness would break at its first connection, or ask a program that is not the node."""
+    code = f'print(\'{{"ready": true, "port": {port}}}\', flush=True); import time; time.sleep(100)'
+    options = StartOptions(node="n1", command=(sys.executable, "-c", code), output=tmp_path / "output.txt")
+
+    async def story() -> None:
+        process = await NodeProcess.spawn(options)
+        try:
+            await process.ready()
+        finally:
+            await process.kill()
+
+    with pytest.raises(ClusterError, match="n1 is ready but names no port of 1 to 65535"):
+        asyncio.run(story())
+
+
+def test_a_store_that_is_asked_prints_no_readiness_line(tmp_path: Path) -> None:
+    """If it failed, a line of its log with the word "ready" would be taken for it, and the store for broken."""
+    code = """print('{"ready": false}', flush=True); import time; time.sleep(100)"""
+    looks = iter((False, False, True))
+
+    async def answers() -> bool:
+        await asyncio.sleep(0.1)
+        return next(looks)
+
+    async def port() -> int:
+        process = await NodeProcess.spawn(
+            StartOptions(
+                node="n1",
+                command=(sys.executable, "-c", code),
+                output=tmp_path / "output.txt",
+                early_port=4,
+                answers=answers,
+            )
+        )
         try:
             await process.ready()
             return process.port

@@ -182,6 +182,31 @@ def test_a_store_that_cannot_start_is_no_anomaly(
     assert words in told
 
 
+@pytest.mark.parametrize(
+    ("gives", "words"),
+    [
+        ("(place.python, 5)", "got ('/"),
+        ("()", "got ()"),
+        ("None", "got None"),
+        ("'sleep 5'", "got 'sleep 5'"),
+        ("(place.python, 'a\\0b')", "got ('/"),
+        ("1 / 0", "start of the store raised ZeroDivisionError: division by zero"),
+    ],
+)
+def test_a_start_that_gives_no_command_is_wrong_use(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], gives: str, words: str
+) -> None:
+    """If it failed, a slip in one's own store would be a harness that broke, with a traceback."""
+    store = tmp_path / "mystore.py"
+    store.write_text(
+        "from harness.systems.own import OwnStore\n"
+        f"SYSTEM = OwnStore(summary='odd', start=lambda place: {gives})\n"
+    )
+    assert main(["run", "--system", str(store), "--nodes", "1", "--results", str(tmp_path)]) == 64
+    (line,) = [line for line in capsys.readouterr().err.splitlines() if line.startswith("qsync: start")]
+    assert words in line
+
+
 DURABLE = Path(__file__).with_name("durable_store.py")
 
 
