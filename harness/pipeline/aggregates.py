@@ -71,10 +71,12 @@ def flaky_or_fixed(anomalies: DataFrame, runs: DataFrame) -> DataFrame:
 
     In the cells where it was ever seen, it showed in `sightings` of the `tried` runs up to the last sighting. If all
     orders of the runs are as likely, none of the last `silent` runs shows it with `chance` (Fisher's exact test). With
-    less than 5 % it is called fixed; with 0 silent runs it is present; otherwise this is undecided. Inconclusive runs
-    are not counted.
+    less than 5 % it is called fixed; with 0 silent runs it is present; otherwise this is undecided. Only runs that
+    were judged are counted.
     """
-    telling = runs.where(F.col("outcome") != "inconclusive").select("run", "started", _cell().alias("cell"))
+    telling = runs.where(F.col("outcome").isin("valid", "anomaly")).select(
+        "run", "started", _cell().alias("cell")
+    )
     seen = anomalies.select("run", "fingerprint").distinct().join(telling, "run", "inner")
     cells = seen.groupBy("fingerprint", "cell").agg(
         F.count("*").alias("sightings"), F.max("started").alias("last_in_cell")

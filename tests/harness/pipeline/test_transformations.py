@@ -361,7 +361,11 @@ def test_silence_is_called_a_fix_only_when_chance_would_rarely_give_it(spark: An
     from harness.pipeline.aggregates import flaky_or_fixed
 
     runs = [run(f"r{day}", day, "anomaly" if day in (1, 2, 3) else "valid") for day in range(1, 11)]
-    runs += [run("elsewhere", 9, faults=("kill",)), run("nothing", 8, "inconclusive")]
+    runs += [
+        run("elsewhere", 9, faults=("kill",)),
+        run("nothing", 8, "inconclusive"),
+        run("open", 8, "unknown"),
+    ]
     seen = [
         ("r1", "often", "", ""),
         ("r2", "often", "", ""),
