@@ -51,6 +51,8 @@ class FaultBand:
     shapes: tuple[Shape, ...] = ()
     clock: str = ""
     """A clock fault's setting: `+2235 s`, `drift −45 ms a second`."""
+    has_times: bool = True
+    """False of a log without times."""
 
     @property
     def targets(self) -> str:
@@ -64,8 +66,16 @@ class FaultBand:
         effect = {True: "it took effect", False: "it had no effect", None: "its effect is unknown"}[
             self.took_effect
         ]
-        until = moment(self.end_ns) if self.ended else "the end of the record"
-        return f"fault {self.id}: {self.name} ({self.does}) {self.targets}\n{moment(self.start_ns)} – {until}; {effect}"
+        until = self.until if self.ended else "the end of the record"
+        return f"fault {self.id}: {self.name} ({self.does}) {self.targets}\n{self.since} – {until}; {effect}"
+
+    @property
+    def since(self) -> str:
+        return moment(self.start_ns, self.has_times)
+
+    @property
+    def until(self) -> str:
+        return moment(self.end_ns, self.has_times)
 
 
 def _arrows(links: Sequence[tuple[str, str]], *, is_cut: bool) -> str:
@@ -103,10 +113,11 @@ def fault_bands(material: Material) -> tuple[FaultBand, ...]:
     except HistoryError as refusal:
         material.notes.append(f"The faults of history.jsonl cannot be shown: {refusal}.")
         return ()
-    return tuple(_band(span, material.end_ns) for span in spans)
+    return tuple(_band(span, material) for span in spans)
 
 
-def _band(span: FaultSpan, run_end_ns: int) -> FaultBand:
+def _band(span: FaultSpan, material: Material) -> FaultBand:
+    run_end_ns = material.end_ns
     start_ns = _first_time(span.first_effect_ns, span.start_ns)
     end_ns = _first_time(span.last_effect_ns, span.end_ns, run_end_ns)
     return FaultBand(
@@ -125,6 +136,7 @@ def _band(span: FaultSpan, run_end_ns: int) -> FaultBand:
         evidence=span.evidence,
         clock=_clock(as_mapping(span.asked)) if span.does in SETS_CLOCKS else "",
         shapes=_shapes(span, run_end_ns),
+        has_times=material.has_times,
     )
 
 

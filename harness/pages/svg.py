@@ -103,7 +103,7 @@ class Scale:
     """False of a log without times: then a place is the number of an event."""
 
     def moment(self, time_ns: float) -> str:
-        return moment(time_ns) if self.has_times else f"event {time_ns:.0f}"
+        return moment(time_ns, self.has_times)
 
     def ticks(self, count: int) -> list[tuple[int, str]]:
         """As `time_ticks`; in a log without times, with numbers of events as labels."""
@@ -142,9 +142,9 @@ def _tick_label(time_ns: int, step_ns: int) -> str:
     return f"{time_ns / 1e9:.{decimals}f} s"
 
 
-def moment(time_ns: float) -> str:
-    """A point of time in a run: 3.412 s."""
-    return f"{time_ns / 1e9:,.3f} s"
+def moment(time_ns: float, has_times: bool = True) -> str:
+    """A point of time in a run: 3.412 s. In a log without times it is the number of an event."""
+    return f"{time_ns / 1e9:,.3f} s" if has_times else f"event {time_ns:.0f}"
 
 
 def duration(span_ns: float) -> str:

@@ -110,13 +110,19 @@ def fault_rows(bands: Sequence[FaultBand]) -> tuple[FaultRow, ...]:
             name=band.name,
             does=band.does,
             targets=clipped(band.targets, 1000),
-            start=moment(band.start_ns),
-            lasted=duration(band.end_ns - band.start_ns) if band.ended else "until the end of the record",
+            start=band.since,
+            lasted=_lasted(band),
             took_effect={True: "yes", False: "no", None: "unknown"}[band.took_effect],
             evidence=evidence_words(band),
         )
         for band in bands[:ROWS]
     )
+
+
+def _lasted(band: FaultBand) -> str:
+    if not band.ended:
+        return "until the end of the record"
+    return duration(band.end_ns - band.start_ns) if band.has_times else f"until {band.until}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,8 @@ def witness_list(shown: Proof, bands: Sequence[FaultBand], moments: Sequence[Mom
     `moments`: the cause and its effects, for the leading witness alone; the sentence of the cause stands above.
     """
     entries = [_operation(each, shown.key) for each in shown.operations]
-    entries += [_event(each) for each in shown.events[:40]]
+    has_times = all(each.has_times for each in shown.operations)
+    entries += [_event(each, has_times) for each in shown.events[:40]]
     entries += [_moment_entry(each) for each in moments]
     start_ns = min([shown.start_ns, *(each.time_ns for each in moments)])
     end_ns = max([shown.end_ns, *(each.time_ns for each in moments)])
@@ -60,17 +61,15 @@ def _operation(operation: Operation, key: str | None) -> Entry:
     return Entry(operation.invoke_ns, began(operation), words, operation.type, operation.invoke_index)
 
 
-def _event(event: Event) -> Entry:
+def _event(event: Event, has_times: bool) -> Entry:
     words = f"{event.f} {event.node or ''} {as_text(event.value, 120)}"
-    return Entry(event.time_ns, moment(event.time_ns), clipped(words, 200), "event")
+    return Entry(event.time_ns, moment(event.time_ns, has_times), clipped(words, 200), "event")
 
 
 def _fault(band: FaultBand, end_ns: int) -> list[Entry]:
     targets = clipped(band.targets, 80)
     effect = ", which takes no effect" if band.took_effect is False else ""
-    entries = [
-        Entry(band.start_ns, moment(band.start_ns), f"{band.name} {targets} begins{effect}".strip(), "fault")
-    ]
+    entries = [Entry(band.start_ns, band.since, f"{band.name} {targets} begins{effect}".strip(), "fault")]
     if band.ended and band.end_ns <= end_ns:
-        entries.append(Entry(band.end_ns, moment(band.end_ns), f"{band.name} ends", "fault"))
+        entries.append(Entry(band.end_ns, band.until, f"{band.name} ends", "fault"))
     return entries

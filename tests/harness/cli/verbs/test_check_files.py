@@ -424,6 +424,10 @@ def test_a_log_without_times_is_told_of_in_events_and_not_in_seconds(
         + (f", :time {1_000_000 + place * step_ns}}}" if step_ns else "}")
         for place, (type_, f, value) in enumerate(asked)
     ]
+    at = f", :time {1_000_000 + 3 * step_ns}" if step_ns else ""
+    faults = [f"{{:process :nemesis, :type :info, :f :{f}{at}}}" for f in ("start", "start", "stop", "stop")]
+    lines[4:4] = faults if step_ns else []
+    lines += [] if step_ns else faults
     log, page = tmp_path / "log.edn", tmp_path / "page.html"
     log.write_text("\n".join(lines))
     done = qsync("check", log, "--model", "register", "--html", page, "--json")
@@ -434,6 +438,8 @@ def test_a_log_without_times_is_told_of_in_events_and_not_in_seconds(
     assert ("had completed before that began" in told) == (step_ns is None)
     shown = page.read_text()
     assert ("no times" in shown) == (step_ns is None)
+    # A fault, too.
+    assert (">event 6</td>" in shown and "0.000 s" not in shown) == (step_ns is None)
     assert "0.0000 s" not in told + shown
 
 
