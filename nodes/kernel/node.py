@@ -13,7 +13,10 @@ class Node(Protocol):
     """A state machine: events in, effects out."""
 
     def step(self, event: Event, now: Instant) -> Sequence[Effect]:
-        """Take one event at one instant. An AssertionError means that the node is broken: the host ends it."""
+        """Take one event at one instant. An exception means that the node is broken: the host ends it.
+
+        Two are no defect: StartRefused (its files do not let it start) and StartAgain (`nodes.kernel.errors`).
+        """
         ...
 
     def status(self) -> Mapping[str, object]:

@@ -269,7 +269,7 @@ def _as_json(row: Row) -> dict[str, object]:
         "type": known.get(row.type, row.type),
         "replica_id": row.replica_id,
         "lsn": row.lsn,
-        "timestamp": row.timestamp,
+        "timestamp": in_json(row.timestamp),
         "transaction": row.tsn,
         "flags": flags,
         "body": in_json(body),
