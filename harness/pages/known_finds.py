@@ -30,7 +30,7 @@ class KnownFinds:
 
 
 def known_finds(material: Material) -> KnownFinds | None:
-    """None without measured finds: for a user's own system, or a run without a plan.
+    """None without measured finds: for a user's own system, or a history that names none of ours.
 
     None for an anomaly, too, because its reader needs the witness and not the abilities of checks.
     """
