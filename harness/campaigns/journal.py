@@ -24,6 +24,7 @@ import msgspec
 
 from checkers.history.errors import NOT_JSON
 from harness.errors import StoreError, WrongUse, given_path
+from harness.results import output_file
 from harness.results.run_folder import LATEST
 from harness.run.finish import Failure
 
@@ -206,13 +207,7 @@ class Journal:
 
     def write(self, name: str, data: bytes) -> None:
         """A file of the summary. StoreError in one line if it cannot be written."""
-        unfinished = self.folder / f".{name}.unfinished"
-        try:
-            unfinished.write_bytes(data)
-            unfinished.replace(self.folder / name)
-        except OSError as error:
-            unfinished.unlink(missing_ok=True)
-            raise StoreError(f"cannot write {self.folder / name}: {error.strerror}") from error
+        output_file.write(self.folder / name, data, name)
 
     def close(self) -> None:
         if self._lock is not None:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +13,7 @@ from checkers.history.history import History
 from checkers.history.operation import Event
 from harness import pages
 from harness.cluster.scratch import scratch
-from harness.errors import StoreError
-from harness.results import RunFolder
+from harness.results import RunFolder, output_file
 
 
 def write(target: Path, source: Path, history: History, verdict: Mapping[str, Any]) -> None:
@@ -36,24 +33,7 @@ def write_of_run(target: Path, run: RunFolder, verdict: Mapping[str, Any]) -> No
 
 def _write(target: Path, folder: Path, verdict: Mapping[str, Any]) -> None:
     shown = msgspec.to_builtins(verdict, str_keys=True)
-    write_file(target, pages.html(folder, shown).encode("utf-8", "replace"), "the page")
-
-
-def write_file(target: Path, data: bytes, what: str) -> None:
-    """Write a whole file or nothing; StoreError if the file system refuses. `what` names the file in its message."""
-    is_special = target.exists() and not target.is_file()  # /dev/stdout
-    # A link stays one: what it points to is written.
-    place = target if is_special else Path(os.path.realpath(target))
-    unfinished = place if is_special else place.with_name(f".{place.name}.unfinished")
-    try:
-        unfinished.write_bytes(data)
-        if not is_special:
-            unfinished.replace(place)
-    except OSError as error:
-        if not is_special:
-            with suppress(OSError):
-                unfinished.unlink()
-        raise StoreError(f"cannot write {what} to {target}: {error.strerror or error}") from error
+    output_file.write(target, pages.html(folder, shown).encode("utf-8", "replace"), "the page")
 
 
 def _readable(history: History) -> Iterator[Event]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from checkers.cycle_graph import NoCycleError
 from checkers.verdict import Verdict
-from harness.pages.file_page import write_file
+from harness.results import output_file
 
 if TYPE_CHECKING:
     from networkx import DiGraph
@@ -20,7 +20,7 @@ def write(target: Path, verdict: dict[str, Any]) -> None:
     Sets `verdict["graph"]` to the file and its size, or to the reason. StoreError if the file system refuses."""
     for graph in _graphs(verdict):
         as_bytes = _graphml if target.suffix.lower() == ".graphml" else _dot
-        write_file(target, as_bytes(_readable(graph)), "the graph")
+        output_file.write(target, as_bytes(_readable(graph)), "the graph")
         result = {
             "file": str(target),
             **graph.graph,

@@ -8,8 +8,7 @@ from checkers.cuts import jsonl, neighbourhood
 from checkers.history.errors import HistoryError
 from harness.cluster.place import TRACE
 from harness.errors import StoreError, WrongUse
-from harness.pages.file_page import write_file
-from harness.results import RunFolder
+from harness.results import RunFolder, output_file
 
 
 def write(path: Path, folder: RunFolder) -> None:
@@ -24,4 +23,4 @@ def write(path: Path, folder: RunFolder) -> None:
         lines = list(neighbourhood.shiviz(trace, neighbourhood.whole(trace)))
     except (HistoryError, ValueError, OSError) as error:
         raise StoreError(f"{folder.nodes}: the record of messages cannot be read: {error}") from error
-    write_file(path, "".join(f"{line}\n" for line in lines).encode(), "the file for ShiViz")
+    output_file.write(path, "".join(f"{line}\n" for line in lines).encode(), "the file for ShiViz")

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from harness.errors import StoreError
 from harness.pages.tables_page import Cell, Page, Section, html
 from harness.pages.terminal.colour import printable
+from harness.results import output_file
 
 if TYPE_CHECKING:
     from harness.pipeline.report import Report
@@ -37,12 +38,7 @@ class Overview:
 
     def write(self, target: Path, report: Report) -> None:
         """Write the page. StoreError in one line if it cannot be written."""
-        try:
-            unfinished = target.with_name(f".{target.name}.unfinished")
-            unfinished.write_text(html(self._page(report, target)))
-            unfinished.replace(target)
-        except OSError as error:
-            raise StoreError(f"cannot write the overview to {target}: {error.strerror}") from error
+        output_file.write(target, html(self._page(report, target)).encode("utf-8", "replace"), "the overview")
 
     def publish(self, address: Address) -> str:
         """Put the page beside the tables at their address; returns its address."""

@@ -21,7 +21,7 @@ import stat
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO, Literal
@@ -32,6 +32,7 @@ from checkers.history.errors import NOT_JSON
 from harness.errors import StoreError
 from harness.results import seal
 from harness.results.hashes import Hashed
+from harness.results.output_file import output_file
 from harness.results.seal import Seal, Sign
 
 MANIFEST = "manifest.json"
@@ -100,18 +101,9 @@ def write(out: Path, content: Content, sign: Sign | None = None) -> Manifest:
     for name in (*content.files, *content.folders):
         if why := _why_not(name) or ("this name is taken" if name == MANIFEST else ""):
             raise StoreError(f"cannot bundle {name!r}: {why}")
-    unfinished = out.with_name(f".{out.name}.unfinished")
-    try:
-        with unfinished.open("w+b") as file:
-            manifest = _written(file, content)
-            seal.sealed(file, sign)
-        unfinished.replace(out)
-    except OSError as error:
-        where = f" ({error.filename})" if error.filename else ""
-        raise StoreError(f"cannot write {out}: {error.strerror or error}{where}") from error
-    finally:
-        with suppress(OSError):
-            unfinished.unlink(missing_ok=True)
+    with output_file(out, "the bundle") as file:
+        manifest = _written(file, content)
+        seal.sealed(file, sign)
     return manifest
 
 

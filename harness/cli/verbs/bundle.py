@@ -25,8 +25,10 @@ def command(run: Path, out: Path | None) -> int:
     out = out or Path(f"{folder.path.parent.name}-{folder.path.name}.zip")
     with working("packing"):
         manifest = bundle.write(out, bundle.of_run(folder.path))
-    click.echo(
-        f"{out}: {len(manifest.files)} files, {sum(member.bytes for member in manifest.files.values()):,} bytes, "
-        f"in {out.stat().st_size:,}; try: qsync check {out}"
-    )
+    said = f"{out}: {len(manifest.files)} files, {sum(member.bytes for member in manifest.files.values()):,} bytes"
+    is_kept = out.is_file()
+    if is_kept:
+        said += f", in {out.stat().st_size:,}; try: qsync check {out}"
+    # The bundle itself may be on stdout.
+    click.echo(said, err=not is_kept)
     return 0

@@ -157,11 +157,11 @@ def ask_others(
     from checkers.limits import left_s
     from checkers.linearizable import promised_linearizable
     from harness.judge.files.second_opinion import ask, ask_about_registers
-    from harness.pages.file_page import write_file
+    from harness.results import output_file
 
     text = jepsen_edn.write(history, reads=promised_linearizable)
     if options.edn is not None:
-        write_file(options.edn, text.encode(), "the EDN")
+        output_file.write(options.edn, text.encode(), "the EDN")
     if options.second_opinion is not None:
         left = left_s()
         seconds = SECOND_OPINION_S if left is None else left

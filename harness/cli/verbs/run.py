@@ -80,17 +80,14 @@ def command(
 
 
 def _write_plan(plan: Plan, path: Path, drawn: bool) -> int:
-    from harness.errors import StoreError
     from harness.plan.plan import to_json
+    from harness.results import output_file
     from harness.run.assemble import parts_of
     from harness.run.draw import draw
 
     parts = parts_of(plan)
     data = to_json(draw(parts.plan, parts.system, parts.workload) if drawn else plan)
-    try:
-        path.write_bytes(data)
-    except OSError as error:
-        raise StoreError(f"cannot write the plan to {path}: {error.strerror}") from error
+    output_file.write(path, data, "the plan")
     return ExitCode.VALID
 
 

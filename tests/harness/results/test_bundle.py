@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import os
 import random
 import stat
 import struct
@@ -96,6 +97,22 @@ def test_the_same_files_give_the_same_bytes(bundled: Path, tmp_path: Path) -> No
     bundle.write(other / "made.zip", bundle.of_run(run_folder(other / "run")))
     assert of_file(other / "made.zip") == of_file(bundled)
     assert str(tmp_path).encode() not in bundled.read_bytes()
+
+
+def test_a_pipe_gets_the_same_bytes_and_a_link_stays_one(bundled: Path, tmp_path: Path) -> None:
+    """If it failed, `--out` would replace a device or a link by a file, and what it stands for would get nothing."""
+    content = bundle.of_run(tmp_path / "run")
+    pipe, link, behind = (tmp_path / name for name in ("pipe", "link.zip", "behind.zip"))
+    os.mkfifo(pipe)
+    link.symlink_to(behind.name)
+    number = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        bundle.write(pipe, content)
+        assert pipe.is_fifo() and os.read(number, 1 << 16) == bundled.read_bytes()
+    finally:
+        os.close(number)
+    bundle.write(link, content)
+    assert link.is_symlink() and behind.read_bytes() == bundled.read_bytes()
 
 
 def test_any_program_opens_it(bundled: Path) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -90,6 +92,22 @@ def test_a_judged_run_is_judged_again(qsync: Qsync, run: RunFolder, tmp_path: Pa
     assert f"bundle  {out}" in done.out
     assert shown.stat().st_size > 1000
     assert {path.name for path in tmp_path.iterdir()} == {*before, "made.zip", "page.html"}
+
+
+def test_a_bundle_in_a_pipe_is_whole(qsync: Qsync, run: RunFolder, tmp_path: Path) -> None:
+    """If it failed, `--out /dev/stdout | ssh` would send no bundle, or one with a sentence behind it."""
+    pipe, out = tmp_path / "pipe", tmp_path / "made.zip"
+    os.mkfifo(pipe)
+    number = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        fcntl.fcntl(number, fcntl.F_SETPIPE_SZ, 1 << 20)
+        said = qsync("bundle", run.path, "--out", pipe)
+        assert pipe.is_fifo()
+        out.write_bytes(os.read(number, 1 << 20))
+    finally:
+        os.close(number)
+    assert (said.code, said.out) == (0, "") and said.line.startswith(f"{pipe}: ")
+    assert qsync("check", out).code == 0
 
 
 def test_a_changed_record_stays_changed(qsync: Qsync, run: RunFolder, tmp_path: Path) -> None:

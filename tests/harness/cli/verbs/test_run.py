@@ -179,6 +179,22 @@ def test_a_plan_that_cannot_be_written_is_one_line(qsync: Qsync, tmp_path: Path)
     assert done.code == 64
 
 
+def test_a_full_disk_leaves_the_older_plan(
+    qsync: Qsync, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If it failed, half a plan would stand in the place of a whole one."""
+    path = tmp_path / "plan.json"
+    path.write_text("the old one")
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "replace", full)
+    done = qsync(*QUICK, "--write-plan", path)
+    assert (done.code, done.line) == (3, f"qsync: cannot write the plan to {path}: No space left on device")
+    assert path.read_text() == "the old one"
+
+
 def test_a_valid_run_is_0_and_leaves_everything(qsync: Qsync, results: Path) -> None:
     """If it failed, a good run would not be told from others, or leave no page."""
     done = qsync(*QUICK)

@@ -1,0 +1,80 @@
+"""Files that a person named: whole or not at all, wherever they lie, and no device or link is replaced."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from harness.errors import StoreError
+from harness.results.output_file import output_file, write
+
+
+@pytest.fixture
+def pipe(tmp_path: Path) -> Iterator[tuple[Path, int]]:
+    """A named pipe, and the number under which it can be read: what is written fits into it."""
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    number = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    yield path, number
+    os.close(number)
+
+
+def test_what_a_link_points_to_is_written(tmp_path: Path) -> None:
+    """A page behind a link would stay as it was, and the link would be gone."""
+    (tmp_path / "pages").mkdir()
+    link = tmp_path / "page.html"
+    link.symlink_to("pages/today.html")
+    write(link, b"new", "the page")
+    assert link.is_symlink() and (tmp_path / "pages" / "today.html").read_bytes() == b"new"
+    assert [path.name for path in (tmp_path / "pages").iterdir()] == ["today.html"]
+
+
+def test_a_link_to_nowhere_is_refused_by_the_name_that_was_given(tmp_path: Path) -> None:
+    """A person would be told of a file that he did not name, or a traceback would come."""
+    link = tmp_path / "page.html"
+    link.symlink_to("none/today.html")
+    with pytest.raises(StoreError, match=f"cannot write the page to {link}: No such file or directory$"):
+        write(link, b"new", "the page")
+
+
+def test_a_circle_of_links_stays_one(tmp_path: Path) -> None:
+    """A link would be replaced by a file."""
+    link = tmp_path / "page.html"
+    link.symlink_to("page.html")
+    with pytest.raises(StoreError, match=f"cannot write the page to {link}: Too many levels"):
+        write(link, b"new", "the page")
+    assert link.is_symlink() and [*tmp_path.iterdir()] == [link]
+
+
+def test_a_special_file_is_written_to(pipe: tuple[Path, int]) -> None:
+    """`--html /dev/stdout` would make a file beside the device, or in its place."""
+    path, number = pipe
+    write(path, b"new", "the page")
+    assert path.is_fifo() and os.read(number, 10) == b"new"
+    assert [*path.parent.iterdir()] == [path]
+
+
+def _breaks_off(target: Path, error: BaseException) -> None:
+    with output_file(target, "the page") as file:
+        file.write(b"half")
+        raise error
+
+
+def test_a_special_file_gets_nothing_of_what_broke_off(pipe: tuple[Path, int]) -> None:
+    """The program that reads a pipe would take half a file for a whole one."""
+    path, number = pipe
+    with pytest.raises(StoreError, match=rf"cannot write the page to {path}: Input/output error \(source\)$"):
+        _breaks_off(path, OSError(5, "Input/output error", "source"))
+    assert os.read(number, 10) == b""
+
+
+def test_a_file_stays_as_it_was_if_the_new_one_breaks_off(tmp_path: Path) -> None:
+    """Half a file would stand in the place of a whole one, or beside it."""
+    target = tmp_path / "page.html"
+    target.write_bytes(b"old")
+    with pytest.raises(KeyboardInterrupt):
+        _breaks_off(target, KeyboardInterrupt())
+    assert target.read_bytes() == b"old" and [*tmp_path.iterdir()] == [target]
