@@ -106,13 +106,6 @@ def _text(data: bytes) -> str:
         raise _unknown(f"bytes that are no text ({error.reason} at byte {error.start})") from error
 
 
-def _parse_json(data: bytes) -> Maps:
-    try:
-        return json_maps.parse(data)
-    except RecursionError as error:
-        raise _unknown("values nested without end") from error
-
-
 def _parse_edn(data: bytes) -> Maps:
     text = _text(data)
     forms = edn.read(text)
@@ -148,7 +141,7 @@ _KINDS: tuple[tuple[Origin, Callable[[bytes], object], Callable[[bytes], Maps | 
     ("text", isolation_text.DBCOP.match, lambda data: isolation_text.dbcop(_text(data))),
     ("json", dbcop.JSON.match, dbcop.from_json),
     ("json", porcupine_json.BEGINS.match, porcupine_json.parse),
-    ("json", _JSON.match, _parse_json),
+    ("json", _JSON.match, json_maps.parse),
     ("edn", lambda data: _EMPTY.fullmatch(_text(data)), _parse_nothing),
     ("edn", lambda data: _EDN.match(_text(data)), _parse_edn),
     ("log", lambda data: _is_log(_text(data)), lambda data: jepsen_text.parse(_text(data))),

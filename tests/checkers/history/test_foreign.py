@@ -537,6 +537,77 @@ def test_an_array_without_its_end_is_torn(cut: str) -> None:
     assert json_maps.parse(text.replace("[", "").replace("]", "").encode()).torn is None
 
 
+MAPS: list[dict[str, Any]] = [
+    {"type": kind, "process": 0, "f": f, "value": value}
+    for f, value in (("write", '1" }],{"'), ("read", 2.5))
+    for kind in ("invoke", "ok")
+]
+
+
+@pytest.mark.parametrize("indent", [None, 0, 2])
+@pytest.mark.parametrize("place", range(4))
+def test_the_line_of_a_map_in_an_array(indent: int | None, place: int) -> None:
+    """A message would name a line that is fine, or that the file does not have."""
+    maps = [*MAPS[:place], {"type": "okay"}, *MAPS[place:]]
+    arrays = [
+        json.dumps(maps, indent=indent),
+        json.dumps(
+            {"history\n": [[0]], "other": {"history": [1]}, "history": maps, "last": []}, indent=indent
+        ),
+        "[\n" + ",\n".join(map(json.dumps, maps)) + "\n]",
+        "\n\n[" + "\n,".join(map(json.dumps, maps)) + "]",
+    ]
+    for text in arrays:
+        line = text.count("\n", 0, text.index('"okay"')) + 1
+        # With indent each name stands on a line of its own: the map begins on the line before.
+        begins = text.count("\n", 0, text.rindex("{", 0, text.index('"okay"'))) + 1
+        assert line - begins == (indent is not None and text in arrays[:2])
+        with pytest.raises(HistoryError, match=f"^line {begins}: expected an operation map with type"):
+            told(text)
+
+
+@pytest.mark.parametrize(
+    ("between", "end", "line"),
+    [
+        (",\n", ",]", None),
+        ("\n", "]", None),
+        ("\n", "\n]", None),
+        (",\n", "},]", 4),
+        (",\n", "\nfoo", 5),
+        ("\n", "\n}", 5),
+        ("\n", "\nx", 5),
+        ("\n", ', "y": NaN}', None),
+    ],
+)
+@pytest.mark.parametrize("begin", ["[", ""])
+def test_a_whole_map_is_never_left_out(begin: str, between: str, end: str, line: int | None) -> None:
+    """The last operation of a whole file, which may be the anomaly, would be taken for one that was cut off."""
+    text = begin + between.join(map(json.dumps, MAPS)) + end
+    if line is None and "NaN" not in text:
+        history = told(text)
+        assert history.torn is None and history.operations == told(json.dumps(MAPS)).operations
+    else:
+        with pytest.raises(
+            HistoryError, match=f"line {line or 4}: expected an array of operations, or one a line, in"
+        ):
+            told(text)
+
+
+@pytest.mark.parametrize("begin", ["[", ""])
+def test_wherever_a_file_is_cut_it_is_torn(begin: str) -> None:
+    """A file that was cut off in a word, a number or a letter would be refused, or taken as whole."""
+    maps = [*MAPS, {"type": "info", "process": 1, "f": "é\\", "value": [None, -1.5e-3, {"true": False}]}]
+    first, *rest = (json.dumps(each, ensure_ascii=place % 2 == 1).encode() for place, each in enumerate(maps))
+    whole = len(begin) + len(first)
+    data = begin.encode() + b",\n".join([first, *rest])
+    ends = {whole + sum(len(each) + 2 for each in rest[:count]) for count in range(len(rest) + 1)}
+    for cut in range(whole, len(data)):
+        parsed = json_maps.parse(data[:cut])
+        assert len(parsed.maps) == sum(end <= cut for end in ends), data[:cut]
+        is_between = any(end <= cut <= end + 2 for end in ends)
+        assert (parsed.torn is None) == (is_between and not begin), data[:cut]
+
+
 def test_a_keyed_cas_may_be_answered_with_nothing() -> None:
     """A cas `[key old new]` names keys, whatever writes and cas are answered; without one, pairs may be values."""
     lines = [

@@ -127,6 +127,24 @@ def test_what_only_its_model_knows_is_refused(entry: Json, says: str) -> None:
         told(TEXTS[0], entry)
 
 
+@pytest.mark.parametrize("indent", [None, 2])
+def test_the_line_of_an_operation_in_an_array(indent: int | None) -> None:
+    """A message would name a line that is fine, or that the file does not have."""
+    text = json.dumps([*TEXTS[:2], {"Input": 1}], indent=indent)
+    line = text.count("\n", 0, text.rindex("{")) + 1
+    assert (line > 10) == (indent is not None)
+    with pytest.raises(HistoryError, match=f"^line {line}: expected an operation of Porcupine"):
+        foreign.parse(text.encode())
+
+
+def test_an_array_that_is_cut_between_operations_is_torn() -> None:
+    """A file that lost its last operations would be judged as a whole one."""
+    text = json.dumps(TEXTS)
+    cut = text[: text.rindex(", {", 0, text.rindex('"Input"'))]
+    assert foreign.parse(text.encode()).torn is None
+    assert foreign.parse(cut.encode()).torn is not None
+
+
 def test_a_torn_file() -> None:
     """A file that was cut off would be taken as whole, or a damaged one as cut off."""
     text = "\n".join(json.dumps(one, indent=2) for one in TEXTS)
