@@ -12,9 +12,9 @@
   ways that they take with machine code: quick tests of these ways wait for no compiler.
 - `load(module)` gives the module's kernels compiled, or as they stand where numba is missing or broken; `why_plain()`
   says why. A kernel may call kernels of its own module only: numba's cache does not notice when another file changes.
-- Machine code is kept beside the source (`__pycache__`), else in the user's cache folder, else (an install that is
-  read-only, an account without a home) in a private folder for temporary files, else nowhere. A cache that breaks
-  under way is done without.
+- Machine code is kept in `NUMBA_CACHE_DIR` if that is set, else beside the source (`__pycache__`), else in the user's
+  cache folder, else (an install that is read-only, an account without a home) in a private folder for temporary files,
+  else nowhere. A cache that breaks under way is done without.
 - Give every kernel arrays of one fixed dtype and plain ints and floats: each new combination is compiled afresh, and
   the plain twin would behave differently where integers overflow. A kernel never reads a clock: give it a budget of
   steps, or call it in slices.
@@ -23,7 +23,7 @@
 from __future__ import annotations
 
 import functools
-import itertools
+import hashlib
 import os
 import pickle
 import stat
@@ -110,17 +110,38 @@ def waiting_for(module: ModuleType, kernel: str) -> Literal["nothing", "loading"
     """
     if is_loaded(module) or _as_compiled():
         return "nothing"
-    source = Path(module.__file__ or "")
+    source = Path(module.__file__ or "").absolute()
     name = f"{source.stem}.{kernel}-*.{sys.implementation.cache_tag.replace('cpython-', 'py')}*.nbi"
-    elsewhere = [os.environ.get("NUMBA_CACHE_DIR"), _private_folder()]
-    places = [Path(folder).glob(f"*/{name}") for folder in elsewhere if folder]
     try:
         written_s = source.stat().st_mtime
-        kept = (source.parent / "__pycache__").glob(name)
-        ready = any(file.stat().st_mtime >= written_s for file in itertools.chain(kept, *places))
+        kept = next(filter(_can_be_written, _places(source)), None)
+        ready = kept is not None and any(file.stat().st_mtime >= written_s for file in kept.glob(name))
     except OSError:
         return "compiling"
     return "loading" if ready else "compiling"
+
+
+def _places(source: Path) -> Iterator[Path]:
+    """The folders for machine code in the order of `_dispatcher`. It is kept in the first that can be written.
+
+    The first ones are those of `numba.core.caching.CacheImpl` (numba 0.68), without the second that its import takes.
+    """
+    below = f"{source.parent.name}_{hashlib.sha1(bytes(source.parent), usedforsecurity=False).hexdigest()}"
+    if given := os.environ.get("NUMBA_CACHE_DIR"):
+        yield Path(given, below)
+    yield source.parent / "__pycache__"
+    is_mac = sys.platform == "darwin"
+    # An account without a home: Path.expanduser raises, and numba makes a folder `~`.
+    usual = os.path.expanduser("~/Library/Caches" if is_mac else "~/.cache")  # noqa: PTH111
+    yield Path(usual if is_mac else os.environ.get("XDG_CACHE_HOME", usual), "numba", below)
+    if private := _private_folder():
+        yield Path(private, below)
+
+
+def _can_be_written(folder: Path) -> bool:
+    """Whether it is there, or can be made, and takes files."""
+    nearest = next(each for each in (folder, *folder.absolute().parents) if os.access(each, os.F_OK))
+    return nearest.is_dir() and os.access(nearest, os.W_OK | os.X_OK)
 
 
 def _as_compiled() -> bool:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 import json
 import os
@@ -192,7 +193,7 @@ def test_kept_machine_code_is_loaded_unless_its_source_is_newer(
     source.write_bytes(SOURCE.read_bytes())
     module = _module(source)
     assert compiled.waiting_for(module, "total") == "compiling"
-    kept = tmp_path / "cache" / "kernels_kept_1"
+    kept = tmp_path / "cache" / f"{tmp_path.name}_{hashlib.sha1(bytes(tmp_path)).hexdigest()}"
     kept.mkdir(parents=True)
     (kept / f"kernels_kept.total-18.py{sys.version_info.major}{sys.version_info.minor}.nbi").touch()
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "cache"))
@@ -203,6 +204,85 @@ def test_kept_machine_code_is_loaded_unless_its_source_is_newer(
     assert compiled.waiting_for(module, "total") == "compiling"
     compiled._LOADED.add(module.__name__)
     assert compiled.waiting_for(module, "total") == "nothing"
+
+
+@pytest.mark.parametrize("variables", [(), ("XDG_CACHE_HOME",), ("NUMBA_CACHE_DIR", "HOME")])
+def test_machine_code_is_looked_for_where_numba_keeps_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variables: tuple[str, ...]
+) -> None:
+    """If this fails, code that is there counts as code to compile: a check with a limit of seconds ends as unknown."""
+    from numba.core import caching, config
+
+    monkeypatch.setattr(compiled, "_private_folder", lambda: str(tmp_path / "private"))
+    for name in ("XDG_CACHE_HOME", "NUMBA_CACHE_DIR"):
+        monkeypatch.delenv(name, raising=False)
+    for name in variables:
+        monkeypatch.setenv(name, str(tmp_path / name))
+    monkeypatch.setattr(config, "CACHE_DIR", os.environ.get("NUMBA_CACHE_DIR", ""))
+    module = _module(SOURCE)
+    own = [caching.UserProvidedCacheLocator] * ("NUMBA_CACHE_DIR" in variables)
+    own += [caching.InTreeCacheLocator, caching.UserWideCacheLocator]
+    expected = [locator(module.total, str(SOURCE)).get_cache_path() for locator in own]
+    monkeypatch.setattr(config, "CACHE_DIR", str(tmp_path / "private"))
+    expected.append(caching.UserProvidedCacheLocator(module.total, str(SOURCE)).get_cache_path())
+    assert [str(place) for place in compiled._places(SOURCE)] == expected
+
+
+@pytest.mark.parametrize(
+    "taken", [(), ("given",), ("given", "__pycache__"), ("given", "__pycache__", "home")]
+)
+def test_machine_code_counts_where_the_next_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, taken: tuple[str, ...]
+) -> None:
+    """If this fails, code in a place that numba passes over counts as there, and a limit is passed by compiling.
+
+    `taken`: the places that numba cannot write to.
+    """
+    monkeypatch.setattr(compiled, "_LOADED", set())
+    monkeypatch.delenv(compiled.PLAIN_VARIABLE, raising=False)
+    monkeypatch.setattr(compiled, "_private_folder", lambda: str(tmp_path / "private"))
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "given"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "home"))
+    source = tmp_path / SOURCE.name
+    source.write_bytes(SOURCE.read_bytes())
+    module = _module(source)
+    for name in taken:
+        (tmp_path / name).write_text("a file where a folder would be")
+    places = list(compiled._places(source))
+    for number, place in enumerate(places):
+        if number >= len(taken):
+            place.mkdir(parents=True, exist_ok=True)
+            file = place / f"{source.stem}.total-1.py{sys.version_info.major}{sys.version_info.minor}.nbi"
+            file.touch()
+            assert compiled.waiting_for(module, "total") == (
+                "loading" if number == len(taken) else "compiling"
+            )
+            file.unlink()
+    assert len(places) == 4
+
+
+USERS_OWN = """
+import numpy
+from checkers import compiled
+import kernels_for_tests
+said = [compiled.waiting_for(kernels_for_tests, "total")]
+compiled.load(kernels_for_tests).total(numpy.arange(10, dtype=numpy.int64))
+compiled._LOADED.clear()
+print(*said, compiled.waiting_for(kernels_for_tests, "total"))
+"""
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("variable", ["NUMBA_CACHE_DIR", "XDG_CACHE_HOME", "HOME", "TMPDIR"])
+def test_what_numba_has_kept_elsewhere_is_found(tmp_path: Path, variable: str) -> None:
+    """If this fails, the second check of a read-only install compiles again, or with a short limit is unknown."""
+    cache = tmp_path / "cache"
+    cache.mkdir()
+    environment = {"NUMBA_CACHE_DIR": "", "XDG_CACHE_HOME": "/dev/null/cache", variable: str(cache)}
+    if variable == "HOME":
+        del environment["XDG_CACHE_HOME"]
+    assert _in_a_fresh_process(tmp_path, USERS_OWN, **environment) == "compiling loading\n"
+    assert list(cache.rglob("*.nbi"))
 
 
 @pytest.mark.long
