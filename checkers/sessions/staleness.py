@@ -149,7 +149,10 @@ def _verdict(
     """`beyond`: those that break the promise, the worst first."""
     ms = round(max((read.ms for read in stale), default=0.0), 3)
     versions = max((read.versions for read in stale), default=0)
-    worst = f"the worst by at least {ms:.1f} ms and {many(versions, 'version')}"
+    (last,) = history.at(numpy.array([stale[-1].read])) if stale else (None,)
+    # In a record without times only the versions say how stale.
+    time = f"{ms:.1f} ms and " if last is not None and last.has_times else ""
+    worst = f"the worst by at least {time}{many(versions, 'version')}"
     sentence = f"{many(len(stale), 'stale read')} of {judged}, {worst}"
     details: dict[str, Any] = {
         "reads": judged,
@@ -175,19 +178,21 @@ def _witness(history: History, stale: Stale) -> Witness:
     name = "the register" if read.key is None else f"key {read.key}"
     return Witness(
         rule="stale-read",
-        summary=f"process {read.process} read {value} of {name}, stale by at least {stale.ms:.1f} ms "
-        f"and {many(stale.versions, 'version')}",
+        summary=f"process {read.process} read {value} of {name}, stale by at least "
+        + (f"{stale.ms:.1f} ms and " if read.has_times else "")
+        + many(stale.versions, "version"),
         events=tuple(sorted({*since.events, *read.events})),
         key=read.key,
         node=read.node,
         start_ns=since.invoke_ns,
         end_ns=read.complete_ns,
-        explanation=(_why(since, stale, value),),
+        explanation=(_why(since, read, stale, value),),
     )
 
 
-def _why(since: Operation, stale: Stale, value: str) -> str:
+def _why(since: Operation, read: Operation, stale: Stale, value: str) -> str:
+    time = f"{stale.ms:.1f} ms " if read.has_times else ""
     return (
         f"Every write of {value} had taken effect before the {since.f} by process {since.process} began, "
-        f"which was over {stale.ms:.1f} ms before the read was asked."
+        f"which was over {time}before the read was asked."
     )
