@@ -8,8 +8,9 @@
 - numba is imported by the first `load`, never before: `--help` and small histories don't pay for it.
 - Plain functions pass over few rows sooner than machine code is loaded, let alone made: say how many rows there are.
   Code is loaded once those that were passed over plainly in this process have taken as long as loading takes.
-- `QSYNC_PLAIN_KERNELS=1` does without numba. With `as-compiled` kernels stay plain as well, and their callers take the
-  ways that they take with machine code: quick tests of these ways wait for no compiler.
+- `QSYNC_PLAIN_KERNELS=1` does without numba, as every value but `0` and the empty one does. With `as-compiled` kernels
+  stay plain as well, and their callers take the ways that they take with machine code: quick tests of these ways wait
+  for no compiler.
 - `load(module)` gives the module's kernels compiled, or as they stand where numba is missing or broken; `why_plain()`
   says why. A kernel may call kernels of its own module only: numba's cache does not notice when another file changes.
 - Machine code is kept in `NUMBA_CACHE_DIR` if that is set, else beside the source (`__pycache__`), else in the user's
@@ -108,7 +109,7 @@ def waiting_for(module: ModuleType, kernel: str) -> Literal["nothing", "loading"
     Nothing, if it was loaded before; loading takes half a second; compiling a long kernel takes ten, which no deadline
     can interrupt.
     """
-    if is_loaded(module) or _as_compiled():
+    if is_loaded(module) or _is_plain():
         return "nothing"
     source = Path(module.__file__ or "").absolute()
     name = f"{source.stem}.{kernel}-*.{sys.implementation.cache_tag.replace('cpython-', 'py')}*.nbi"
@@ -144,6 +145,11 @@ def _can_be_written(folder: Path) -> bool:
     return nearest.is_dir() and os.access(nearest, os.W_OK | os.X_OK)
 
 
+def _is_plain() -> bool:
+    """Whether the variable rules the compiler out."""
+    return os.environ.get(PLAIN_VARIABLE, "") not in ("", "0")
+
+
 def _as_compiled() -> bool:
     return os.environ.get(PLAIN_VARIABLE) == AS_COMPILED
 
@@ -153,7 +159,7 @@ def why_plain() -> str:
     """Why kernels run as plain Python here; "" if they are compiled. Imports numba."""
     if _as_compiled():
         return ""
-    if os.environ.get(PLAIN_VARIABLE):
+    if _is_plain():
         return f"{PLAIN_VARIABLE} is set"
     try:
         import numba

@@ -132,6 +132,17 @@ def test_plain_kernels_can_be_asked_for(tmp_path: Path) -> None:
     assert _in_a_fresh_process(tmp_path, SUMMED, QSYNC_PLAIN_KERNELS="1").startswith("93 QSYNC_PLAIN")
 
 
+@pytest.mark.parametrize(("value", "is_plain"), [("1", True), ("yes", True), ("0", False), ("", False)])
+def test_zero_switches_nothing_off(monkeypatch: pytest.MonkeyPatch, value: str, is_plain: bool) -> None:
+    """If this fails, `=0` takes the compiler away, and a big check is undecided for want of time; or a process without
+    a compiler ends as unknown to spare the time for compiling."""
+    monkeypatch.setenv(compiled.PLAIN_VARIABLE, value)
+    monkeypatch.setattr(compiled, "_LOADED", set())
+    monkeypatch.setattr(compiled, "_places", lambda source: iter(()))
+    assert (compiled.why_plain.__wrapped__() != "") is is_plain
+    assert compiled.waiting_for(_module(SOURCE), "total") == ("nothing" if is_plain else "compiling")
+
+
 def test_kernels_that_stay_plain_for_a_test_are_loaded_as_they_stand(monkeypatch: pytest.MonkeyPatch) -> None:
     """If this fails, the quick suite waits for the compiler, or goes the ways of a machine without one."""
     monkeypatch.setenv(compiled.PLAIN_VARIABLE, compiled.AS_COMPILED)
