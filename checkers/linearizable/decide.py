@@ -69,7 +69,7 @@ def decide(
         watched = monitors.decide(model, calls) or appends.decide(model, calls, limits, decide)
         if watched is not None:
             return watched
-        if isinstance(model, Container) and (order := depth_first.find(model, calls)) is not None:
+        if isinstance(model, Container) and (order := depth_first.find(model, calls, limits)) is not None:
             return Decision("yes", configurations=1, order=order, algorithm="depth first")
     return _searched(
         len(calls),

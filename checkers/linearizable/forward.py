@@ -16,7 +16,7 @@ from checkers.compiled import load, why_plain
 from checkers.limits import look
 from checkers.linearizable import layout_kernels, search_kernels
 from checkers.linearizable.columns import NOTHING, Columns, dense, is_dense, register_columns, tied, top
-from checkers.linearizable.models import ILLEGAL, Action, Model, Register, State
+from checkers.linearizable.models import ILLEGAL, Action, Model, Register, State, weight
 from checkers.linearizable.search import Call, Decision, Limits
 from checkers.linearizable.search_kernels import NEVER, OBSERVE, OVERWRITE, UPDATE
 
@@ -27,9 +27,8 @@ LEARNT = 1_000  # steps that asking a model for one step is worth
 WALKED = 400  # events from which on the quick way is tried first
 STACK = 2048  # entries to which the quick way can go back
 KNOWN = 1 << 13
-CONFIGURATION_BYTES = 200  # what a limit of configurations is worth, whatever their rows take
 HEAD_BYTES = 128  # what finding a row again takes at most
-BYTES_MIN, BYTES_MAX = 64 << 20, 3 << 30
+STATE_BYTES = 100  # what finding a state takes by its number, and its number
 
 
 def can_run() -> bool:
@@ -69,19 +68,31 @@ class _Steps:
 
     def __init__(self, model: Model, beginning: Sequence[State]) -> None:
         self._model = model
-        self.states: list[State] = []
-        self._numbers: dict[State, int] = {}
+        self.states: list[State]
+        self._numbers: dict[State, int]
         self._actions: list[Action] = []
+        self._begin(beginning)
+
+    def _begin(self, states: Sequence[State]) -> None:
+        """Know these states alone, by their places, and no steps."""
+        self.bytes = 0
+        self.states = []
+        self._numbers = {}
         self._known = 0
         self.table = _table(1 << 12)
-        for state in beginning:
+        for state in states:
             self._number(state)
 
     def _number(self, state: State) -> int:
         number = self._numbers.setdefault(state, len(self.states))
         if number == len(self.states):
             self.states.append(state)
+            self.bytes += STATE_BYTES + weight(state)
         return number
+
+    def keep(self, numbers: Sequence[int]) -> None:
+        """Forget all steps and all states but these, which get their places as numbers."""
+        self._begin([self.states[number] for number in numbers])
 
     def columns(self, calls: Sequence[Call]) -> Columns:
         """`old` holds the action's number."""
@@ -98,12 +109,17 @@ class _Steps:
             invoke=invoke, complete=completes, kind=kind, old=action, new=nothing, values=max(1, len(numbers))
         )
 
-    def learn(self, asked: Array, kernels: Any) -> None:
-        """Note the steps that the kernel asked for: (state, action) each."""
+    def learn(self, asked: Array, kernels: Any, bytes_max: int) -> int:
+        """Note the steps that the kernel asked for, (state, action) each, while states fit. Gives how many it noted."""
         triples = numpy.empty((len(asked), 3), dtype=numpy.int64)
-        for row, (state, action) in enumerate(asked.tolist()):
+        count = 0
+        for state, action in asked.tolist():
+            if self.bytes > bytes_max:
+                break
             result = self._model.step(self.states[state], self._actions[action])
-            triples[row] = (state, action, -1 if result is ILLEGAL else self._number(result))
+            triples[count] = (state, action, -1 if result is ILLEGAL else self._number(result))
+            count += 1
+        triples = triples[:count]
         self._known += len(triples)
         # At most half full: `look_up` ends at a free place alone.
         if 2 * self._known > len(self.table):
@@ -111,6 +127,7 @@ class _Steps:
             self.table = _table(4 * len(self.table))
             kernels.note_steps(self.table, before)
         kernels.note_steps(self.table, triples)
+        return count
 
 
 def _table(size: int) -> Array:
@@ -133,6 +150,7 @@ class _Search:
         self._no_table = _table(1)
         self._starts = starts
         self._spent = 0  # steps beside those in regs
+        self._forgot_at = -1  # the event at which states were forgotten last
         self._lay_out()
         self._allocate()
 
@@ -174,7 +192,7 @@ class _Search:
             if regs[kernels.BUSY] and regs[kernels.N_AFTER] + regs[kernels.N_SEEN] > limit:
                 return self._decision("unknown", reason=f"more than {limit} configurations")
             if not self._served(answer):
-                return self._decision("unknown", reason=f"more than {self._bytes_max() >> 20} MiB")
+                return self._decision("unknown", reason=self._limits.too_large)
         return self._decision("unknown", reason=self._limits.gave_up)
 
     @property
@@ -199,10 +217,11 @@ class _Search:
             return self._forget_nodes()
         if answer == kernels.UNKNOWN_STEPS:
             assert self._steps is not None
-            count = int(regs[kernels.N_MISSES])
-            self._steps.learn(self._misses[:count].copy(), kernels)
-            self._spent += LEARNT * count
+            asked = self._misses[: int(regs[kernels.N_MISSES])].copy()
+            self._spent += LEARNT * self._steps.learn(asked, kernels, self._limits.bytes_max)
             regs[kernels.N_MISSES] = 0
+            if self._steps.bytes > self._limits.bytes_max:
+                return self._forget_states(self._steps)
         return True
 
     def _lay_out(self) -> None:
@@ -285,6 +304,20 @@ class _Search:
         self._regs[self._kernels.BUSY] = 0
         return True
 
+    def _forget_states(self, steps: _Steps) -> bool:
+        """Forget states that stand in no configuration; the current event begins again. False if it needs them all."""
+        regs, kernels = self._regs, self._kernels
+        event = int(regs[kernels.EVENT])
+        if event == self._forgot_at:
+            return False
+        self._forgot_at = event
+        now = self._rows[regs[kernels.NOW], : regs[kernels.N_NOW], kernels.STATE]
+        numbers, now[:] = numpy.unique(now, return_inverse=True)
+        steps.keep(numbers.tolist())
+        # Rows after the event and seen ones are made again: they hold the old numbers.
+        regs[kernels.BUSY] = 0
+        return True
+
     def _forget_nodes(self) -> bool:
         """Make room for the log. False if memory does not suffice."""
         kernels, size = self._kernels, len(self._nodes)
@@ -298,12 +331,9 @@ class _Search:
             self._nodes = nodes
         return True
 
-    def _bytes_max(self) -> int:
-        return min(BYTES_MAX, max(BYTES_MIN, CONFIGURATION_BYTES * self._limits.configurations))
-
     def _left(self) -> int:
         """Bytes that may still be allocated, beside the arrays that are about to be copied."""
-        return self._bytes_max() - int(self._rows.nbytes + self._heads.nbytes + self._nodes.nbytes)
+        return self._limits.bytes_max - int(self._rows.nbytes + self._heads.nbytes + self._nodes.nbytes)
 
     def _decision(
         self, result: Literal["yes", "no", "unknown"], failing: int | None = None, reason: str = ""

@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
+from sys import getsizeof
 from typing import Any, Literal, Protocol
 
 from checkers.history.errors import ModelError
@@ -24,6 +25,7 @@ from checkers.history.values import identity
 
 State = Hashable
 Kind = Literal["observe", "overwrite", "update"]
+PAIR_BYTES = 72
 
 
 class Illegal(Enum):
@@ -44,6 +46,20 @@ class Action:
     kind: Kind
     word: str
     values: tuple[State, ...]
+
+
+def weight(state: State) -> int:
+    """Bytes that a state takes, roughly. Elements are those of actions and of other states, so they do not count; pairs
+    of a key or an element and a number or a value are made for each state.
+    """
+    size = getsizeof(state)
+    if isinstance(state, tuple):
+        # Bags, or the elements and something beside them. More parts are elements, and there may be many.
+        if state and (len(state) <= 2 or isinstance(state[0], frozenset)):
+            size += sum(weight(part) for part in state if isinstance(part, tuple | frozenset))
+    elif isinstance(state, frozenset) and isinstance(next(iter(state), None), tuple):
+        size += PAIR_BYTES * len(state)
+    return size
 
 
 class Model(Protocol):

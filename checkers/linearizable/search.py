@@ -26,8 +26,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from checkers.limits import STEPS, look
-from checkers.linearizable.models import ILLEGAL, Action, Model, State
+from checkers.limits import CONFIGURATION_BYTES, STEPS, look
+from checkers.linearizable.models import ILLEGAL, Action, Model, State, weight
 
 Log = tuple[Any, int, int] | None  # (log before, call, event): what was linearized just before which return
 Pair = tuple[int, int, Log]  # owed, used: masks of pending calls
@@ -35,6 +35,7 @@ PLAIN_STEP = 20
 """The cost of a step of this search, in steps of the compiled one: both then take about the same time."""
 LOOK_EVERY = 10_000
 """Steps of this search."""
+BYTES_MIN, BYTES_MAX = 64 << 20, 3 << 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +51,22 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """When to give up: when more configurations than `configurations` are held, or after so many steps."""
+    """When to give up: when more configurations than `configurations` are held, or more bytes than these are worth; or
+    after so many steps.
+    """
 
     configurations: int = 200_000
     steps: int = STEPS
+
+    @property
+    def bytes_max(self) -> int:
+        """Of arrays, and of states: whatever the configurations take."""
+        return min(BYTES_MAX, max(BYTES_MIN, CONFIGURATION_BYTES * self.configurations))
+
+    @property
+    def too_large(self) -> str:
+        """The reason of a search that holds all these bytes."""
+        return f"more than {self.bytes_max >> 20} MiB"
 
     @property
     def gave_up(self) -> str:
@@ -109,11 +122,12 @@ def search(
 class _Configurations:
     """Pairs by state, none dominated by another of its state."""
 
-    __slots__ = ("by_state", "count", "work")
+    __slots__ = ("by_state", "bytes", "count", "work")
 
     def __init__(self) -> None:
         self.by_state: dict[State, list[Pair]] = {}
         self.count = 0
+        self.bytes = 0  # of the states
         self.work = 0  # pairs compared so far: what takes the time
 
     def add(self, state: State, owed: int, used: int, log: Log) -> bool:
@@ -121,6 +135,7 @@ class _Configurations:
         pairs = self.by_state.get(state)
         if pairs is None:
             self.by_state[state] = [(owed, used, log)]
+            self.bytes += weight(state)
             self.count += 1
             return True
         worse = False
@@ -225,6 +240,7 @@ class _Search:
         self._model = model
         self._calls = calls
         self._limits = limits
+        self._bytes_max = limits.bytes_max
         self._pending = _Pending(model, calls)
         self._now = _Configurations()
         for state in starts:
@@ -241,7 +257,7 @@ class _Search:
         try:
             for event, call, returns in events(self._calls):
                 self._event = event
-                self._spend(self._now.count, 1 + self._now.count // 16)
+                self._spend(self._now.count, self._now.bytes, 1 + self._now.count // 16)
                 if not returns:
                     self._invoke(call)
                     continue
@@ -301,7 +317,8 @@ class _Search:
                     todo.append((state, owed, used, log))
         while todo:
             state, owed, used, log = todo.pop()
-            self._spend(after.count + self._seen.count, 32 + after.work + self._seen.work)
+            held, size = after.count + self._seen.count, after.bytes + self._seen.bytes
+            self._spend(held, size, 32 + after.work + self._seen.work)
             after.work = self._seen.work = 0
             if not observes:
                 self._last(after, call, state, owed, used, log)
@@ -350,12 +367,14 @@ class _Search:
             owed &= ~self._pending.live_overwrites
         return owed, used | bit
 
-    def _spend(self, held: int, work: int) -> None:
-        """Count configurations and steps; look at the time limit now and then. Raises _GaveUp, OutOfTime."""
+    def _spend(self, held: int, size: int, work: int) -> None:
+        """Count configurations, bytes and steps; look at the time limit now and then. Raises _GaveUp, OutOfTime."""
         limits = self._limits
         self._most = max(self._most, held)
         if held > limits.configurations:
             raise _GaveUp(f"more than {limits.configurations} configurations")
+        if size > self._bytes_max:
+            raise _GaveUp(limits.too_large)
         self._steps += work
         if PLAIN_STEP * self._steps > limits.steps:
             raise _GaveUp(limits.gave_up)

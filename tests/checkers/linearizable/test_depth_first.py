@@ -44,7 +44,7 @@ def test_what_is_met_is_an_order_and_every_short_one_is_met(name: str) -> None:
         for key in {each.key for each in history.operations}:
             operations = [each for each in history.operations if each.key == key]
             calls = [subject.call for subject in _subjects(MODELS[name](), operations)]
-            order = depth_first.find(MODELS[name](), calls)
+            order = depth_first.find(MODELS[name](), calls, Limits())
             assert (order is not None) == (search(MODELS[name](), calls, Limits()).result == "yes"), seed
             if order is not None:
                 met += 1
@@ -74,7 +74,10 @@ def at_once(chance: random.Random, name: str, count: int, clients: int) -> list[
             elif not inside:
                 action = Action("observe", "empty", ())
             else:
-                inside.sort(key=lambda each: each if name in ("stack", "priority-queue") else chance.random())
+                if name == "queue":
+                    inside.sort(reverse=True)
+                else:
+                    inside.sort(key=lambda each: chance.random() if name == "unordered-queue" else each)
                 action = Action("update", takes, (inside.pop(),))
             running[client] = running[client][0], action
         else:
@@ -92,7 +95,7 @@ def test_a_history_of_many_clients_has_its_order(name: str, least: int) -> None:
     met = 0
     for seed in range(20):
         calls = at_once(random.Random(seed), name, 100, 6)
-        order = depth_first.find(MODELS[name](), calls)
+        order = depth_first.find(MODELS[name](), calls, Limits())
         assert order is None or is_an_order(name, calls, order), seed
         met += order is not None
     assert met >= least
