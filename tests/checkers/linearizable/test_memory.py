@@ -125,7 +125,7 @@ def test_states_that_were_forgotten_change_no_result(
 
     monkeypatch.setattr(forward._Steps, "keep", noted)
     results = []
-    for seed in range(30):
+    for seed in range(12):
         chance = random.Random(seed)
         calls = at_once(chance, name, 40, 3)
         if seed % 2:  # two answers change places
@@ -145,7 +145,7 @@ def test_states_that_were_forgotten_change_no_result(
         assert tight.result in (whole.result, "unknown"), seed
         assert not tight.is_decided or tight.failing == whole.failing, seed
         results.append(tight.result)
-    assert results.count("yes") >= 5 and results.count("no") >= 5 and sum(forgot) > 100
+    assert results.count("yes") >= 2 and results.count("no") >= 2 and sum(forgot) > 30
 
 
 def test_the_weight_of_a_state_is_what_its_parts_take() -> None:
