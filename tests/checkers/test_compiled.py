@@ -256,9 +256,9 @@ def test_machine_code_counts_where_the_next_is_kept(
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "home"))
     source = tmp_path / SOURCE.name
     source.write_bytes(SOURCE.read_bytes())
-    module = _module(source)
     for name in taken:
         (tmp_path / name).write_text("a file where a folder would be")
+    module = _module(source)
     places = list(compiled._places(source))
     for number, place in enumerate(places):
         if number >= len(taken):
