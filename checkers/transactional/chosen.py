@@ -11,8 +11,7 @@ Reads = Callable[[str | None, str | None], bool]
 
 
 def selected(history: History, reads: Reads) -> History:
-    """The transactions that write, and of those that only read the answered ones for whose role and mode `reads` says
-    so."""
+    """The transactions that write, and each answered one that only reads, if `reads` takes its role and mode."""
     operations = tuple(
         each
         for each in history.operations
