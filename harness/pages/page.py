@@ -198,7 +198,7 @@ def _witness_view(
         drawn=space_time_drawing(picture) or cycle_drawing(picture, read.operations, place),
         reasons=reasons(picture, read.operations, place),
         rows=tuple(tables.operation_row(operation, anchored) for operation in shown.operations),
-        as_list=witness_list(shown, bands, moments),
+        as_list=witness_list(shown, bands, moments, has_times=read.has_times),
     )
 
 

@@ -27,13 +27,14 @@ class Entry:
     index: int | None = None
 
 
-def witness_list(shown: Proof, bands: Sequence[FaultBand], moments: Sequence[Moment]) -> tuple[Entry, ...]:
+def witness_list(
+    shown: Proof, bands: Sequence[FaultBand], moments: Sequence[Moment], *, has_times: bool
+) -> tuple[Entry, ...]:
     """The operations, the faults around them, and the lines of the monitor that a witness names.
 
     `moments`: the cause and its effects, for the leading witness alone; the sentence of the cause stands above.
     """
     entries = [_operation(each, shown.key) for each in shown.operations]
-    has_times = all(each.has_times for each in shown.operations)
     entries += [_event(each, has_times) for each in shown.events[:40]]
     entries += [_moment_entry(each) for each in moments]
     start_ns = min([shown.start_ns, *(each.time_ns for each in moments)])

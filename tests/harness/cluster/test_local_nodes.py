@@ -163,6 +163,16 @@ def test_of_a_long_output_only_the_end_is_read(tmp_path: Path, monkeypatch: pyte
     assert last_words.last_words(output, 0)[1:] == (reason, "w" * 300)
 
 
+async def port_of(options: StartOptions) -> int:
+    """The port of a node that is started, and ended when it is ready."""
+    process = await NodeProcess.spawn(options)
+    try:
+        await process.ready()
+        return process.port
+    finally:
+        await process.kill()
+
+
 def test_a_readiness_line_is_found_however_it_is_printed(tmp_path: Path) -> None:
     """If it failed, a node whose readiness line came in two writes, or behind much else, would never be ready."""
     code = """
@@ -175,15 +185,7 @@ time.sleep(100)
 """
     options = StartOptions(node="n1", command=(sys.executable, "-c", code), output=tmp_path / "output.txt")
 
-    async def port() -> int:
-        process = await NodeProcess.spawn(options)
-        try:
-            await process.ready()
-            return process.port
-        finally:
-            await process.kill()
-
-    assert asyncio.run(port()) == 4
+    assert asyncio.run(port_of(options)) == 4
 
 
 @pytest.mark.parametrize("port", ["70000", "0", "-5", "true", "null"])
@@ -192,15 +194,8 @@ def test_a_port_that_is_none_is_refused(tmp_path: Path, port: str) -> None:
     code = f'print(\'{{"ready": true, "port": {port}}}\', flush=True); import time; time.sleep(100)'
     options = StartOptions(node="n1", command=(sys.executable, "-c", code), output=tmp_path / "output.txt")
 
-    async def story() -> None:
-        process = await NodeProcess.spawn(options)
-        try:
-            await process.ready()
-        finally:
-            await process.kill()
-
     with pytest.raises(ClusterError, match="n1 is ready but names no port of 1 to 65535"):
-        asyncio.run(story())
+        asyncio.run(port_of(options))
 
 
 def test_a_store_that_is_asked_prints_no_readiness_line(tmp_path: Path) -> None:
@@ -212,23 +207,14 @@ def test_a_store_that_is_asked_prints_no_readiness_line(tmp_path: Path) -> None:
         await asyncio.sleep(0.1)
         return next(looks)
 
-    async def port() -> int:
-        process = await NodeProcess.spawn(
-            StartOptions(
-                node="n1",
-                command=(sys.executable, "-c", code),
-                output=tmp_path / "output.txt",
-                early_port=4,
-                answers=answers,
-            )
-        )
-        try:
-            await process.ready()
-            return process.port
-        finally:
-            await process.kill()
-
-    assert asyncio.run(port()) == 4
+    options = StartOptions(
+        node="n1",
+        command=(sys.executable, "-c", code),
+        output=tmp_path / "output.txt",
+        early_port=4,
+        answers=answers,
+    )
+    assert asyncio.run(port_of(options)) == 4
 
 
 def test_how_a_process_ended_is_known_whatever_was_sent_to_it_after_that(tmp_path: Path) -> None:

@@ -105,7 +105,7 @@ def test_masters_that_never_come_to_an_agreement() -> None:
     assert drained(LOGS, history(fault, gave_up), **BOUND) == {"never-drained"}
     assert drained(LOGS, history(cut([("n1", "n2")], 1, 17), gave_up), **BOUND) == set()
     assert verdicts(LOGS, history(fault, told("settled", 20, True)), **BOUND)["drained"].result == "valid"
-    # What was asked a moment ago may still be under way, also if its outcome is not known.
+    # A request of a moment ago may still be under way, also one whose outcome is not known.
     for asked_s, broken in ((14, {"never-drained"}), (16, set())):
         late = operation(0, asked_s, 99)[:1]
         assert drained(LOGS, history(fault, late, gave_up), **BOUND) == broken
