@@ -80,7 +80,8 @@ PLAIN_WRITES = Clause("plain writes", "as writes")
 """Writes that do not depend on what was there; other writes are a cas, an append, an addition, a take."""
 TRANSACTIONS = Clause("transactions", "as writes")
 """Transactions of several keys. "as writes": strict-serializable where writes are linearizable, nothing where not; else
-an isolation model of `checkers.transactional`, of transactions whose single writes keep their own clause."""
+an isolation model of `checkers.transactional`, of transactions whose single writes keep their own clause. Only a model
+with real time says that what was acknowledged stays: "strong-snapshot-isolation"."""
 STRICT = "strict-serializable"
 QUORUM = Clause("quorum", "acknowledged only with a quorum")
 """Promised nothing: a write may be acknowledged while its owner reaches no other node."""
@@ -166,6 +167,16 @@ class Promise:
             return STRICT if self.model(WRITES) == "linearizable" else ""
         return model if self.model(WRITES) or (are_plain and self.of_plain_writes) else ""
 
+    def has_whole_transactions(self, *, are_plain: bool) -> bool:
+        """Transactions of several keys fit real time, and none is lost or seen in parts: strong parallel snapshot
+        isolation or more."""
+        model = self.isolation(are_plain=are_plain)
+        if model in (STRICT, ""):
+            return model == STRICT
+        from checkers.transactional.anomalies import forbidden
+
+        return forbidden(model) >= {"lost-update", "G-single-realtime"}
+
     @property
     def submitted(self) -> str:
         """The promise for writes that were answered when they were queued."""
@@ -196,20 +207,39 @@ CHOICES: Mapping[str, tuple[str, ...]] = {
     "replica_reads": ("linearizable", "monotone-prefix", ""),
     "dirty_reads": ("read-uncommitted", ""),
     "linearizable_reads": ("linearizable", ""),
+    "transactions": ("as writes", ""),
     "final_state": ("converged", ""),
     "asynchronous": ("as synchronous", "where answered"),
     "leaders": ("one leader a term", ""),
     "logs": ("logs that agree", ""),
     "quorum": ("acknowledged only with a quorum", ""),
 }
-"""The promises that a store may make: each name of `CLAUSES`, and its models."""
+"""The promises that a store may make: each name of `CLAUSES`, and its models; of transactions also any isolation model
+of `checkers.transactional`."""
 
 
 def must_be_promises(promised: Mapping[str, str]) -> None:
-    """WrongUse unless each name and its word stand in `CHOICES`."""
+    """WrongUse unless each name and its word stand in `CHOICES`; transactions may also have an isolation model."""
     for name, word in promised.items():
         if name not in CHOICES:
             raise WrongUse(f"promised has no {name!r}; it has: {', '.join(CHOICES)}")
-        if word not in CHOICES[name]:
+        if word in CHOICES[name]:
+            continue
+        if name == "transactions":
+            _must_be_a_model(word)
+        else:
             choices = ", ".join(repr(model) for model in CHOICES[name])
             raise WrongUse(f"promised: {name} is one of {choices}; got {word!r}")
+
+
+def _must_be_a_model(word: str) -> None:
+    """WrongUse unless it is the name of an isolation model, as `checkers.transactional.MODELS` has it."""
+    from checkers.transactional.anomalies import model_of
+
+    expected = f"promised: transactions is 'as writes', '' or an isolation model; got {word!r}"
+    try:
+        known = model_of(word)
+    except KeyError as error:
+        raise WrongUse(f"{expected}; {error.args[0]}") from error
+    if known != word:
+        raise WrongUse(f"{expected}; its name here is {known!r}")

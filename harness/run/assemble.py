@@ -30,6 +30,7 @@ from harness.run.machine import needs_packet_rules, refuse_what_it_lacks, why_no
 from harness.systems import System, system_of
 from harness.workloads import WORKLOADS, Workload, workload_of
 from harness.workloads.completed import DUMP
+from harness.workloads.failing import MADE_OF
 
 if TYPE_CHECKING:
     from harness.cluster.containers.cluster import ContainerCluster
@@ -48,6 +49,11 @@ CLUSTERS: dict[str, str] = {
 
 
 STRICTER = "linearizable"
+RARE_STEPS: Mapping[str, tuple[str, frozenset[type]]] = {
+    "deletes": ("deletions", frozenset({Delete})),
+    "failing": ("transactions that must fail", MADE_OF),
+}
+"""The steps of operations that a workload draws only where the plan gives them a share, by the name of that share."""
 """The model that `--promise` can ask for."""
 
 
@@ -79,9 +85,9 @@ def parts_of(plan: Plan, *, runs_here: bool = True) -> Parts:
     if runs_here:
         versions_of(plan, system)
     _check_words(plan, system, workload)
-    _check_deletions(plan, system, workload)
-    _check_waits(plan, workload)
     _check_spaces(plan, system, workload)
+    _check_rare_steps(plan, system, workload)
+    _check_waits(plan, workload)
     names_for(plan, system.abilities)
     refuse_impossible(plan, system, workload)
     return Parts(plan, system, workload)
@@ -163,12 +169,15 @@ def versions_of(plan: Plan, system: System) -> dict[Which, Version]:
 
 def _check_words(plan: Plan, system: System, workload: Workload) -> None:
     """WrongUse where the client cannot say what the workload asks."""
-    missing = sorted(step.__name__ for step in workload.uses - system.client.speaks)
-    if missing:
+    if missing := _unspoken(workload.uses, system):
         raise WrongUse(
-            f"the workload {plan.workload} asks for {', '.join(missing)}, which the client of --system {plan.system} "
+            f"the workload {plan.workload} asks for {missing}, which the client of --system {plan.system} "
             f"does not speak; try: --workload {_fitting(system)}"
         )
+
+
+def _unspoken(steps: frozenset[type], system: System) -> str:
+    return ", ".join(sorted(step.__name__ for step in steps - system.client.speaks))
 
 
 def _fitting(system: System) -> str:
@@ -181,17 +190,23 @@ def _fitting(system: System) -> str:
     return " or ".join(able) or "(none fits)"
 
 
-def _check_deletions(plan: Plan, system: System, workload: Workload) -> None:
-    """WrongUse where the plan asks for deletions that the workload does not know or the client cannot say."""
+def _check_rare_steps(plan: Plan, system: System, workload: Workload) -> None:
+    """WrongUse where the plan asks for deletions that the workload does not know; or for them, or for transactions that
+    must fail, although the client cannot say them."""
     drawn = () if plan.drawn is None else plan.drawn.operations
     if plan.deletes and "deletes" not in workload.shares:
         able = " or ".join(name for name, other in WORKLOADS.items() if "deletes" in other.shares)
         raise WrongUse(f"--deletes: the workload {plan.workload} deletes nothing; try: --workload {able}")
-    asks = plan.deletes or any(map(workload.is_deletion, drawn))
-    if asks and Delete not in system.client.speaks:
-        raise WrongUse(
-            f"--deletes: the client of --system {plan.system} does not speak Delete; leave the deletions out"
-        )
+    asks = {
+        "deletes": plan.deletes or any(map(workload.is_deletion, drawn)),
+        "failing": (plan.failing and "failing" in workload.shares)
+        or any(workload.must_fail(each, each.value) for each in drawn),
+    }
+    for name, (what, steps) in RARE_STEPS.items():
+        if asks[name] and (missing := _unspoken(steps, system)):
+            raise WrongUse(
+                f"--{name}: the client of --system {plan.system} does not speak {missing}; leave the {what} out"
+            )
 
 
 def _check_waits(plan: Plan, workload: Workload) -> None:

@@ -20,7 +20,7 @@ from checkers.verdict import Verdict
 from harness.clients.operations import Add, Completion, Done, Insert, Mismatch, Read, Step, Transaction
 from harness.errors import WrongUse
 from harness.plan.plan import Operation, Plan
-from harness.plan.promise import STRICT, WRITES, Promise
+from harness.plan.promise import WRITES, Promise
 from harness.workloads.checks import (
     Check,
     Reads,
@@ -31,7 +31,7 @@ from harness.workloads.checks import (
     with_a_known_end,
 )
 from harness.workloads.common import mixed, renamed
-from harness.workloads.failing import FAILURES, MADE_OF, failing
+from harness.workloads.failing import FAILURES, failing
 from harness.workloads.generators import Context, Draft, Generator
 from harness.workloads.generators.generator import Value
 from harness.workloads.reads import drawn_read, drawn_write, final_mode
@@ -53,7 +53,7 @@ class Bank(Workload):
     model: str = "bank"
     needs_fresh_reads: bool = True
     shares: frozenset[str] = USUAL | {"failing"}
-    uses: frozenset[type] = frozenset({Read, Add, Insert, *MADE_OF})
+    uses: frozenset[type] = frozenset({Read, Add, Insert})
     effects: Mapping[str, Declared] = field(
         default_factory=lambda: {"open": "writes", "transfer": "both", "read": "reads"}
     )
@@ -116,7 +116,7 @@ class Bank(Workload):
 
     def checks(self, promise: Promise, stricter: str | None) -> tuple[Check, ...]:
         reads = fresh_reads(promise, stricter)
-        is_whole = promise.isolation(are_plain=False) == STRICT
+        is_whole = promise.has_whole_transactions(are_plain=False)
         return (
             Check(
                 bank.NAME,

@@ -26,7 +26,7 @@ from harness.plan.plan import SECOND_NS, Operation, Plan
 from harness.plan.promise import ASYNCHRONOUS_WRITES, FINAL_STATE, REPLICA_READS, WRITES, Promise
 from harness.workloads.checks import Check, fresh_reads, kept_by, of_every_run
 from harness.workloads.common import mixed, unique
-from harness.workloads.failing import FAILURES, MADE_OF, failing
+from harness.workloads.failing import FAILURES, failing
 from harness.workloads.generators import Context, Draft, Generator
 from harness.workloads.generators.generator import Value
 from harness.workloads.reads import drawn_read, drawn_write, final_mode
@@ -52,7 +52,7 @@ class MixedSpaces(Workload):
     model: str = "write-once"
     can_submit: bool = True
     shares: frozenset[str] = USUAL | {"failing"}
-    uses: frozenset[type] = frozenset({Insert, Scan, *MADE_OF})
+    uses: frozenset[type] = frozenset({Insert, Scan})
     effects: Mapping[str, Declared] = field(
         default_factory=lambda: {"insert": "asynchronous writes", "read": "reads"}
     )

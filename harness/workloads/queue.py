@@ -26,7 +26,7 @@ from harness.clients.operations import (
 )
 from harness.errors import WrongUse
 from harness.plan.plan import SECOND_NS, Operation, Plan
-from harness.plan.promise import STRICT, WRITES, Promise
+from harness.plan.promise import WRITES, Promise
 from harness.workloads.checks import Check, fresh_reads, kept_by, of_every_run, of_objects, refusals_observe
 from harness.workloads.common import HONESTY, mixed, unique, unread_keys
 from harness.workloads.generators import Context, Draft, Generator
@@ -89,7 +89,7 @@ class Queue(Workload):
         return [Operation(at_ns=0, worker=0, f="drain", key=key, node=owner) for key in keys]
 
     def checks(self, promise: Promise, stricter: str | None) -> tuple[Check, ...]:
-        is_whole = promise.isolation(are_plain=False) == STRICT  # a drain reads, and then writes
+        is_whole = promise.has_whole_transactions(are_plain=False)  # a drain reads, and then writes
         reads = fresh_reads(promise, stricter)
         return (
             Check(

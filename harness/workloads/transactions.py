@@ -46,7 +46,7 @@ from harness.workloads.checks import (
     of_every_run,
 )
 from harness.workloads.common import HONESTY, mixed, renamed, unique
-from harness.workloads.failing import FAILURES, MADE_OF, failing
+from harness.workloads.failing import FAILURES, failing
 from harness.workloads.generators import Context, Draft, Generator
 from harness.workloads.generators.generator import Value
 from harness.workloads.reads import drawn_read, drawn_write, final_mode
@@ -114,7 +114,7 @@ class Transactions(Workload):
 
     @property
     def uses(self) -> frozenset[type]:
-        return frozenset({Read, Append if self.word == "append" else Write, *MADE_OF})
+        return frozenset({Read, Append if self.word == "append" else Write})
 
     def asked(self, operation: Operation, value: Value) -> Transaction:
         micros = list(micros_of(value))
@@ -169,14 +169,18 @@ class Transactions(Workload):
 
     def checks(self, promise: Promise, stricter: str | None) -> tuple[Check, ...]:
         reads = fresh_reads(promise, stricter)
-        isolation = promise.isolation(are_plain=self.word == "w")
-        is_strict, judged = isolation == STRICT, isolation or STRICT
-        forward = NEVER_BACK if is_strict and promise.model(REPLICA_READS) else ""
+        are_plain = self.word == "w"
+        isolation, is_whole = (
+            promise.isolation(are_plain=are_plain),
+            promise.has_whole_transactions(are_plain=are_plain),
+        )
+        judged = isolation or STRICT
+        forward = NEVER_BACK if isolation == STRICT and promise.model(REPLICA_READS) else ""
         return (
             Check(
                 durability.NAME,
                 "what was acknowledged is in the final state of every node",
-                durability.MODEL if is_strict and promise.model(FINAL_STATE) else "",
+                durability.MODEL if is_whole and promise.model(FINAL_STATE) else "",
                 durability.check,
             ),
             Check(

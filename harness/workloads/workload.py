@@ -56,7 +56,9 @@ class Workload(ABC):
     @property
     @abstractmethod
     def uses(self) -> frozenset[type]:
-        """The steps (`harness.clients.operations`) that its operations are made of; a client must speak them all."""
+        """The steps (`harness.clients.operations`) that its operations are made of; a client must speak them all.
+
+        Deletions, and transactions that must fail, need more (`harness.run.assemble`)."""
 
     @property
     @abstractmethod

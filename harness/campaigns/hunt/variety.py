@@ -29,6 +29,7 @@ from harness.plan.schedule import names_for
 from harness.run.assemble import parts_of
 from harness.systems import System, system_of
 from harness.workloads import WORKLOADS, workload_of
+from harness.workloads.failing import MADE_OF
 
 LIGHT: Mapping[str, Any] = {"time_limit_s": 30.0, "rate": 40.0, "replica_reads": 0.4}
 """The load of a drawn seed: long in virtual time, sparse in operations."""
@@ -154,8 +155,12 @@ def _load(
 
 
 def _workloads(system: System) -> dict[str, float]:
-    """The workloads that the client of the system speaks, with their weights."""
-    spoken = [name for name, workload in WORKLOADS.items() if workload.uses <= system.client.speaks]
+    """The workloads that the client of the system speaks, also with transactions that must fail; and their weights."""
+    spoken = [
+        name
+        for name, workload in WORKLOADS.items()
+        if workload.uses | (MADE_OF if "failing" in workload.shares else set()) <= system.client.speaks
+    ]
     usual = {name: workload_of(name).weight for name in spoken if workload_of(name).weight}
     return usual or dict.fromkeys(spoken, 1.0)
 

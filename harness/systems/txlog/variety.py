@@ -81,6 +81,12 @@ class TxLogVariety(Variety):
     rare_turns = sometimes.ROWS
     scenes = SCENES
 
+    def workloads(
+        self, plan: Plan, drawn: Mapping[str, Any], weights: Mapping[str, float]
+    ) -> dict[str, float]:
+        # A seed stays the run that it was: it was drawn from these before `long-fork` could run here.
+        return {name: weight for name, weight in weights.items() if name != "long-fork"}
+
     def drawn(self, dice: Dice, plan: Plan, given: frozenset[str]) -> dict[str, Any]:
         nodes, strategy, split_s = dice.nodes(), dice.weighted(STRATEGIES), dice.weighted(SPLIT_S)
         is_fixed = {"nodes", "split_timeout"} & given or not plan.asks_for_all

@@ -26,6 +26,7 @@ from harness.systems.plans import planned
 from tests.harness.judge.test_judge import good, history, operation
 
 EXAMPLE = Path(__file__).parents[3] / "docs" / "mystore.py"
+OF_TRANSACTIONS = "promised: transactions is 'as writes', '' or an isolation model"
 TRIES = 5
 """Of real time; one is enough unless the machine is so busy that a run has too few operations to be evidence."""
 BUSY = ("too little load", "too few answers", "the harness itself stood still", "the nodes were not quiet")
@@ -89,6 +90,18 @@ def test_what_is_no_store_is_told_in_one_line(tmp_path: Path, text: str | None, 
     [
         ("promised={'qourum': ''}", "promised has no 'qourum'; it has: writes, owner_reads, replica_reads"),
         ("promised={'writes': 'bananas'}", "promised: writes is one of 'linearizable', ''; got 'bananas'"),
+        (
+            "promised={'transactions': 'snapshot'}",
+            f"{OF_TRANSACTIONS}; got 'snapshot'; 'snapshot' is not known: expected one of read-committed, ",
+        ),
+        (
+            "promised={'transactions': 'read-uncommitted'}",
+            f"{OF_TRANSACTIONS}; got 'read-uncommitted'; 'read-uncommitted' is not judged: it forbids G0 alone",
+        ),
+        (
+            "promised={'transactions': 'PL-SI'}",
+            f"{OF_TRANSACTIONS}; got 'PL-SI'; its name here is 'snapshot-isolation'",
+        ),
         ("leader='fix'", "leader is one of 'fixed', 'elected', 'none'; got 'fix'"),
         ("able=('clocks',)", "able is of clock, disk layer, drift"),
         ("able=('clock')", "able is a tuple of texts; got 'clock'; try: ('clock',)"),

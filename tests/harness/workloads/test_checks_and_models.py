@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from checkers import by_model
+from checkers import by_model, transactional
 from checkers.check import run_here
 from checkers.history import Header, History
 from harness.systems.qsync.promises import FIXED_OWNER
@@ -83,6 +83,45 @@ def test_what_the_model_rejects_the_checks_of_the_workload_do_not_accept(name: s
     judged = by_model.judge(history, WORKLOADS[name].model)
     if judged.result == "invalid":
         assert not is_accepted(name, history), judged.violations
+
+
+@pytest.mark.parametrize("name", ["append", "rw-register"])
+@examples.up_to(150)
+@given(seed=st.integers(0, 100_000), model=st.sampled_from(list(transactional.MODELS)))
+def test_transactions_of_a_run_are_judged_by_the_isolation_that_is_promised(
+    name: str, seed: int, model: str
+) -> None:
+    """If this fails, a store is blamed for what its isolation allows, or passes with what it forbids."""
+    history = of_the_owner(name, DRAWN[name](seed))
+    checks = {each.name: each for each in WORKLOADS[name].checks(FIXED_OWNER.but(transactions=model), None)}
+    assert checks["transactional"].model == model
+    found = run_here(checks["transactional"], history)
+    judged = by_model.judge(history, WORKLOADS[name].model, promise=model)
+    assert found.result == judged.result
+
+
+@pytest.mark.parametrize(
+    ("model", "is_whole"),
+    [
+        ("as writes", True),
+        ("strict-serializable", True),
+        ("strong-snapshot-isolation", True),
+        ("strong-parallel-snapshot-isolation", True),
+        ("strong-update-atomic", False),  # a read may miss a transaction, and show one that came behind it
+        ("strong-prefix", False),  # it loses updates
+        ("snapshot-isolation", False),  # without real time what was acknowledged need not be seen
+        ("strong-read-committed", False),
+        ("", False),
+    ],
+)
+def test_transactions_that_are_whole_keep_the_total_and_what_was_acknowledged(
+    model: str, is_whole: bool
+) -> None:
+    """If this fails, money that a snapshot shows twice is a finding only, or a store is blamed that promised less."""
+    promise = FIXED_OWNER.but(transactions=model)
+    of_bank = {each.name: each.model for each in WORKLOADS["bank"].checks(promise, None)}
+    of_lists = {each.name: each.model for each in WORKLOADS["append"].checks(promise, None)}
+    assert [bool(of_bank["bank"]), bool(of_lists["durability"])] == [is_whole, is_whole]
 
 
 def test_a_queue_that_is_wrongly_called_empty_is_an_anomaly() -> None:

@@ -239,10 +239,14 @@ def test_a_share_of_the_writes_deletes_and_is_never_only_submitted() -> None:
             "the workload append deletes nothing; try: --workload register",
         ),
         ({"system": "twophase", "deletes": 0.1}, "the client of --system twophase does not speak Delete"),
+        (
+            {"system": "txlog", "workload": "rw-register", "failing": 0.1},
+            "the client of --system txlog does not speak Add; leave the transactions that must fail out",
+        ),
     ],
 )
-def test_deletions_are_refused_where_none_can_be(options: dict[str, Any], words: str) -> None:
-    """If it failed, the share would be ignored, or every deletion would end in an error."""
+def test_steps_of_a_share_are_refused_where_none_can_be(options: dict[str, Any], words: str) -> None:
+    """If it failed, the share would be ignored, or every such operation would end in an error."""
     with pytest.raises(WrongUse, match=words):
         parts_of(planned(**options))
 

@@ -61,11 +61,14 @@ def test_every_system_takes_the_workloads_that_it_speaks_and_refuses_the_others(
 ) -> None:
     """Breaks if a pair that cannot work begins, and ends in errors of every operation."""
     plan = planned(system=name, workload=workload, cluster="sim" if name != "tarantool" else "docker")
-    speaks = system_of(name).client.speaks
-    if not WORKLOADS[workload].uses <= speaks:
-        with pytest.raises(WrongUse, match=r"does not speak; try: --workload \w+"):
+    system, asked = system_of(name), WORKLOADS[workload]
+    lacks = "does not speak" if not asked.uses <= system.client.speaks else ""
+    if not {*asked.asynchronous} <= {*system.asynchronous_spaces}:
+        lacks = lacks or "does not have"
+    if lacks:
+        with pytest.raises(WrongUse, match=rf"{lacks}; try: --workload \w+"):
             parts_of(plan)
-    elif (name, workload) != ("tarantool", "mixed-spaces"):  # it has no asynchronous space
+    else:
         parts_of(plan)
 
 
