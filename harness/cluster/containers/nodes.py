@@ -17,6 +17,7 @@ from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from harness.cluster.limits import kernel_log
@@ -31,6 +32,8 @@ T = TypeVar("T")
 
 PORT: Final = 3301
 DATA: Final = "/data"
+OUTPUT: Final = "output.txt"
+"""The output of a node's containers, in its folder."""
 SIGNAL_ALL: Final = {"TINI_KILL_PROCESS_GROUP": "1"}
 """Docker's init hands a signal on to the group of its child, not to the child alone, which may be a wrapper."""
 WATCH_EVERY_S: Final = 0.25
@@ -85,6 +88,7 @@ class ContainerNodes(NodeBook):
         self._limits = limits
         self._network: Any = None
         self._containers: dict[str, Any] = {}
+        self._folders: dict[str, Path] = {}
         self._down: set[str] = set()
         """Nodes that are not running, whether the harness ended them or not."""
         self._asked_to_end: set[str] = set()
@@ -147,6 +151,7 @@ class ContainerNodes(NodeBook):
         await asyncio.to_thread(self._exchange, spec)
 
     def _exchange(self, spec: ContainerSpec) -> None:
+        self._keep_output(spec.node)
         try:
             self._containers[spec.node].remove(force=True, v=True)
         except Exception as error:  # the daemon's own, and those of its transport
@@ -197,6 +202,7 @@ class ContainerNodes(NodeBook):
         if self._is_stopping:
             remove_container(container)
             raise ClusterError(_TOO_LATE)
+        self._folders[spec.node] = Path(spec.folder)
         return container
 
     def ready(self, node: str) -> None:
@@ -411,7 +417,15 @@ class ContainerNodes(NodeBook):
         self._is_stopping = True
         if self._watch is not None:
             self._watch.cancel()
+        # Before the containers go: the daemon keeps the output of none that was removed.
+        await asyncio.gather(*(asyncio.to_thread(self._keep_output, node) for node in self._containers))
         await asyncio.to_thread(remove_run, self._client, self._run)
+
+    def _keep_output(self, node: str) -> None:
+        """Append what the node's container has printed to its file; without it the run is judged all the same."""
+        with suppress(Exception), (self._folders[node] / OUTPUT).open("ab") as file:
+            for part in self._containers[node].logs(stream=True, follow=False):
+                file.write(part)
 
 
 def _in_a_line(error: Exception) -> str:

@@ -40,8 +40,12 @@ class Container:
     def stop(self, timeout: float) -> None:
         pass
 
-    def logs(self, tail: int) -> bytes:
-        return b"last words"
+    def logs(self, tail: int = 0, stream: bool = False, follow: bool = True) -> Any:
+        assert not (stream and follow), "a node that runs goes on printing"
+        return iter([b"first words\n", b"last words\n"]) if stream else b"last words"
+
+    def remove(self, **how: bool) -> None:
+        pass
 
 
 class Api:
@@ -222,6 +226,25 @@ def test_a_node_that_ends_before_it_is_ready_is_found_by_the_start(
         assert first.failed_start.startswith(f"n1 ended before it was ready ({how}): ")
 
     asyncio.run(scene())
+
+
+def test_what_the_containers_of_a_node_printed_is_kept_before_they_go(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """If it failed, the last lines of a message would be all that a user sees of a node that does not start."""
+
+    async def scene() -> None:
+        nodes = nodes_of_one(Api(), monkeypatch)
+        nodes._folders["n1"] = tmp_path
+        monkeypatch.setattr(nodes, "_make", lambda spec: None)
+        monkeypatch.setattr(container_nodes, "remove_run", lambda client, run: nodes._containers.clear())
+        spec = ContainerSpec(node="n1", address="", command=(), folder=str(tmp_path), image="")
+        await nodes.exchange(spec)
+        nodes._containers["n2"] = Container()  # its folder is unknown: it was not made
+        await nodes.stop()
+
+    asyncio.run(scene())
+    assert (tmp_path / "output.txt").read_text() == "first words\nlast words\n" * 2
 
 
 def limits(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:

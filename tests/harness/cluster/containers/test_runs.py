@@ -67,6 +67,8 @@ def test_partitions_kills_and_pauses_bite_and_nothing_is_left(client: Any, tmp_p
     for verdict in until_in_effect(lambda: run(tmp_path, *words), "isolate-owner", "kill", "pause"):
         logs = list(Path(verdict["folder"]).glob("nodes/n1/*.xlog"))
         assert logs, "the logs of the nodes did not come home"
+        printed = (Path(verdict["folder"]) / "nodes/n1/output.txt").read_text()
+        assert '"ready"' in printed, "what the nodes printed did not come home"
     assert ours(client) == ([], [], [])
 
 
