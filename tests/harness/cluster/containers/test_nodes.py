@@ -44,7 +44,7 @@ class Container:
         assert not (stream and follow), "a node that runs goes on printing"
         return iter([b"first words\n", b"last words\n"]) if stream else b"last words"
 
-    def remove(self, **how: bool) -> None:
+    def remove(self, *, force: bool, v: bool) -> None:
         pass
 
 
