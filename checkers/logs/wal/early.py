@@ -249,8 +249,8 @@ class _Judge:
         self._judges_reads = linearizable_reads
         self._confirmed: dict[int, list[tuple[int, int, str]]] = {}
         """By owner: when a log first confirmed its entries up to an lsn, the lsn, and the node; both numbers grow."""
-        self._promotes_seen: dict[Id, Id] = {}
-        """Of each PROMOTE the owner and the lsn that it names."""
+        self._kept_by: dict[Id, Id] = {}
+        """By PROMOTE: the owner and the lsn that it names; those of a PROMOTE that it names, if it does."""
         self._reads = 0
         self._disks: dict[str, Disk] = {}
         self._processes = _Processes(history)
@@ -301,13 +301,12 @@ class _Judge:
 
     def _note_confirmed(self, time_ns: int, node: str, records: Sequence[Record]) -> None:
         for row in records:
+            # The CONFIRM of a PROMOTE is about what that keeps.
+            name = self._kept_by.get((row.owner, row.until), (row.owner, row.until))
             if row.kind == "promote":
-                self._promotes_seen[row.origin, row.lsn] = (row.owner, row.until)
+                self._kept_by[row.origin, row.lsn] = name
             if row.kind != "confirm":
                 continue
-            name = (row.owner, row.until)
-            while name in self._promotes_seen:
-                name = self._promotes_seen[name]  # its CONFIRM is about what it keeps
             known = self._confirmed.setdefault(name[0], [])
             # Both numbers grow, so the last entry before a time has the greatest lsn: `_judge_read` bisects.
             if not known or name[1] > known[-1][1]:

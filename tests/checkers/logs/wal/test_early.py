@@ -174,6 +174,12 @@ def test_a_confirm_of_a_promote_is_about_what_that_promote_keeps() -> None:
     assert verdict.result == "valid", verdict.witnesses
 
 
+def test_promotes_that_name_each_other_come_to_an_end() -> None:
+    """Broken, the judge would hang over a node that writes a PROMOTE of its own lsn."""
+    rows = (promote(1, 2, over=2, until=1, term=2), promote(2, 1, over=1, until=2, term=3), confirm(1, 3, 2))
+    assert judged((*SOUND[:3], durable(30, "n1", *rows))).details["claims"] == 0
+
+
 def test_a_sound_record_breaks_none() -> None:
     """Breaks if the check were an alarm about a store that keeps its order."""
     verdict = judged(SOUND)
