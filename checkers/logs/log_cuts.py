@@ -158,7 +158,9 @@ class Walk:
         statuses = {
             name: STATUSES[fate]
             for name, fate in replayed.fates.items()
-            if fate in STATUSES and name in self._synchronous
+            if fate in STATUSES
+            and name in self._synchronous
+            and (self.log.damage is None or fate == "nop" or replayed.is_named(name))
         }
         self._last = NodeCut(
             node=self.log.node,

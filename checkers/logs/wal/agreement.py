@@ -207,10 +207,12 @@ def confirmed_without_quorum(logs: Logs) -> Breaches:
 
 def confirmed_order(logs: Logs) -> Breaches:
     nodes = logs.nodes
-    longest = max(range(len(nodes)), key=lambda number: len(nodes[number].order))
+    # Rows that are missing from a damaged log shift those behind them.
+    compared = [number for number, node in enumerate(nodes) if len(node.order) and node.log.damage is None]
+    longest = max(compared, key=lambda number: len(nodes[number].order), default=0)
     others: list[tuple[int, int, int]] = []
-    for other, node in enumerate(nodes):
-        shift = _shift(nodes[longest], node) if other != longest and len(node.order) else None
+    for other in compared:
+        node, shift = nodes[other], _shift(nodes[longest], nodes[other])
         if shift is None:
             continue
         begin, end = max(0, -shift), min(len(node.order), len(nodes[longest].order) - shift)

@@ -12,21 +12,24 @@ import numpy
 
 from checkers.compiled import load
 from checkers.logs.wal import replay_kernels
-from checkers.logs.wal.columns import DEMOTE, NOP, PROMOTE, VOTE, WRITE, Rows, of_logs
+from checkers.logs.wal.columns import CONFIRM, DEMOTE, NOP, PROMOTE, ROLLBACK, VOTE, WRITE, Rows, of_logs
 from checkers.logs.wal.marks import marks
 from checkers.logs.wal.plain import StoredRecords
 from checkers.logs.wal.record import LogRules, NodeLog, Promotes, Record
 from checkers.logs.wal.replay import Fate, Limbo, Replayed, Waiting
 from checkers.logs.wal.replay_kernels import (
+    ABSENT,
     DECISION,
     HAS_PENDING,
     HEAD,
     NO_ROOM,
     ORDERED,
+    PENDING,
     POSITION,
     REGS,
     TAIL,
 )
+from checkers.logs.wal.replay_kernels import NOP as VOID
 from checkers.logs.wal.row_kernels import ENDS
 
 Array = Any  # numpy's
@@ -179,7 +182,26 @@ def _replayed(log: NodeLog, rows: Rows, at: Array, promotes: Promotes) -> Node:
         control=[(place, rows.record(int(at[place]))) for place in places],
     )
     _Queue(node, promotes).replay()
+    if log.damage is not None:
+        _believe_less(node)
     return node
+
+
+def _believe_less(node: Node) -> None:
+    """Of a log with missing rows only the fate of a transaction counts that its CONFIRM or ROLLBACK names.
+
+    What else a decision covers may have been decided by a row that is missing. Such a transaction is pending.
+    """
+    rows, own = node.rows, node.at[node.is_data]
+    last, is_named = numpy.zeros_like(node.decided), numpy.zeros(rows.transactions, dtype=bool)
+    last[rows.transaction[own]] = own
+    decided = numpy.flatnonzero(node.decided >= 0)
+    last, by = last[decided], node.at[node.decided[decided]]
+    names_it = (rows.owner[by] == rows.origin[last]) & (rows.until[by] == rows.lsn[last])
+    is_named[decided] = names_it & numpy.isin(rows.kind[by], (CONFIRM, ROLLBACK))
+    node.fates[~is_named & (node.fates != ABSENT) & (node.fates != VOID)] = PENDING
+    node.decided[~is_named] = -1
+    node.order = node.order[is_named[node.order]]
 
 
 class _Queue:

@@ -47,6 +47,16 @@ class Replayed:
     def counts(self) -> Counter[Fate]:
         return Counter(self.fates.values())
 
+    def is_named(self, name: Id) -> bool:
+        """Whether the CONFIRM or ROLLBACK that decided about a transaction names it: missing rows change no such fate.
+
+        What else a decision covers may have been decided by a row that is missing.
+        """
+        by = self.decided_by.get(name)
+        if by is None or by.kind not in ("confirm", "rollback"):
+            return False
+        return (by.owner, by.until) == (name[0], self.transactions[name][-1].lsn)
+
 
 @dataclass(frozen=True, slots=True)
 class Waiting:

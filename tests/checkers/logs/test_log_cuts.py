@@ -77,6 +77,15 @@ def test_a_damaged_log_proves_only_contradictions(second: tuple[Record, ...], re
     assert cuts.check({node: walk.end for node, walk in cuts.walks.items()}).result == result
 
 
+def test_rows_that_are_missing_from_the_middle_of_a_log_contradict_nothing() -> None:
+    """Broken, a CONFIRM behind a damaged block confirms what a ROLLBACK in that block had discarded: a false alarm."""
+    rows = (write(1, 1), rollback(1, 2, 1), write(1, 3), confirm(1, 4, 3))
+    holed = replace(_of(2, rows[0], *rows[2:]), damage="a block is damaged")
+    cuts = LogCuts((_of(1, *rows), holed, _of(3, *rows)), RULES)
+    verdict = cuts.check({node: walk.end for node, walk in cuts.walks.items()})
+    assert (verdict.result, verdict.witnesses) == ("unknown", ())
+
+
 def test_a_promote_that_waits_confirms_nothing_yet() -> None:
     """Broken, a leader that asks for the queue is said to have lost rows that it alone has."""
     rows = (write(1, 1), promote(2, 1, over=1, until=1, term=2))

@@ -362,8 +362,9 @@ def difference(
 
 
 def confirmed_order(cluster: Cluster) -> Iterator[Witness]:
-    longest = max(cluster.nodes, key=lambda node: len(node.order), default=None)
-    for node in cluster.nodes:
+    whole = [node for node in cluster.nodes if node.log.damage is None]
+    longest = max(whole, key=lambda node: len(node.order), default=None)
+    for node in whole:
         if longest is None or node is longest or not node.order:
             continue
         shift = _shift(longest, node)

@@ -29,6 +29,14 @@ def replay(log: NodeLog, promotes: Promotes = "synchronous") -> Replayed:
     limbo = Limbo(replayed, promotes)
     for rows in transactions(log):
         limbo.read(rows)
+    if log.damage is not None:
+        open_ones = [
+            name for name, fate in replayed.fates.items() if fate != "nop" and not replayed.is_named(name)
+        ]
+        replayed.fates.update(dict.fromkeys(open_ones, "pending"))
+        for name in open_ones:
+            replayed.decided_by.pop(name, None)
+        replayed.order = [name for name in replayed.order if name not in open_ones]
     return replayed
 
 

@@ -294,3 +294,23 @@ def test_a_row_is_void_where_its_transaction_took_effect() -> None:
     assert "kept-and-void" not in breaches((log("n1", *pending), log("n2", *dropped)))
     rolled_back = (*pending, rollback(1, 4, start=3))
     assert "kept-and-void" not in breaches((log("n1", *rolled_back), log("n2", *dropped)))
+
+
+LATER = (*COMMON, rollback(1, 4, start=2), write(1, 5), confirm(1, 6, until=5), write(1, 7), confirm(1, 8, 7))
+
+
+@pytest.mark.parametrize("begin", range(len(LATER)))
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_rows_that_are_missing_from_the_middle_of_a_log_accuse_nobody(begin: int, count: int) -> None:
+    """Broken, a CONFIRM behind a damaged block confirms what a ROLLBACK in that block had discarded: a false alarm."""
+    holed = log("n2", *LATER[:begin], *LATER[begin + count :], damage="a block is damaged")
+    verdict = check((log("n1", *LATER), holed, log("n3", *LATER)), replace(RULED, has_votes=False))
+    assert (verdict.result, verdict.witnesses) == ("unknown", ())
+
+
+def test_a_damaged_log_speaks_where_a_decision_names_the_transaction() -> None:
+    """Broken, damage would hide two logs of which one confirms what the other rolls back."""
+    confirmed, discarded = (*COMMON, confirm(1, 4, until=3)), (*COMMON, rollback(1, 4, start=3))
+    for one, other in ((confirmed, discarded), (discarded, confirmed)):
+        damaged = log("n1", *one, damage="its end is damaged")
+        assert "confirmed-and-rolled-back" in breaches((damaged, log("n2", *other)))
