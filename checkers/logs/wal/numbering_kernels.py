@@ -7,9 +7,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from checkers.compiled import bare_kernel
+from checkers.compiled import bare_kernel, inlined_kernel
 
 Array = Any  # numpy's
+
+
+@inlined_kernel
+def _hash(one: int, other: int) -> int:
+    """Numbers of 64 bits are folded first: a product that overflows is a warning in the plain twin."""
+    first = (one ^ (one >> 32)) & 0xFFFFFFFF
+    second = (other ^ (other >> 32)) & 0xFFFFFFFF
+    mixed = (first * 0x1F3D5B79) ^ (second * 0x2545F491)
+    mixed = (mixed ^ (mixed >> 29)) & 0xFFFFFFFF
+    return (mixed * 0x3C6EF373) >> 7
 
 
 @bare_kernel
@@ -19,9 +29,7 @@ def number_pairs(one: Array, other: Array, table: Array, firsts: Array, numbers:
     mask = table.shape[0] - 1
     count = 0
     for place in range(one.shape[0]):
-        mixed = (one[place] * 0x1F3D5B79 + other[place]) & 0x3FFFFFFFFFFFFFFF
-        mixed = (mixed ^ (mixed >> 29)) & 0xFFFFFFFF
-        slot = ((mixed * 0x3C6EF373) >> 7) & mask
+        slot = _hash(one[place], other[place]) & mask
         while table[slot] >= 0:
             known = firsts[table[slot]]
             if one[known] == one[place] and other[known] == other[place]:
@@ -44,11 +52,7 @@ def number_triples(
     `threes` get the triples by number; `table` has -1 at free places, and twice the room."""
     mask = table.shape[0] - 1
     for place in range(one.shape[0]):
-        second = (two[place] ^ (two[place] >> 32)) & 0xFFFFFFFF
-        third = (three[place] ^ (three[place] >> 32)) & 0xFFFFFFFF
-        mixed = (second * 0x1F3D5B79) ^ (third * 0x2545F491) ^ one[place]
-        mixed = (mixed ^ (mixed >> 29)) & 0xFFFFFFFF
-        slot = ((mixed * 0x3C6EF373) >> 7) & mask
+        slot = (_hash(two[place], three[place]) ^ one[place]) & mask
         while table[slot] >= 0:
             known = table[slot]
             if ones[known] == one[place] and twos[known] == two[place] and threes[known] == three[place]:
