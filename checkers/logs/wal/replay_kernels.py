@@ -83,9 +83,10 @@ def replay(
         # Usual is a CONFIRM of an entry that waits, or of what is confirmed or was before the log. With a PROMOTE that
         # waits, a CONFIRM may make that take effect: `Limbo` knows how.
         names = last <= begins[queue_owner] or last <= confirmed_of[queue_owner]
-        for entry in range(regs[HEAD], regs[TAIL]):
-            if queue[entry, 1] == queue_owner and queue[entry, 2] == last and queue[entry, 3]:
-                names = True
+        entry = regs[HEAD]
+        while not names and entry < regs[TAIL]:  # as a rule it is the first one, of thousands perhaps
+            names = queue[entry, 1] == queue_owner and queue[entry, 2] == last and queue[entry, 3] != 0
+            entry += 1
         if not names or regs[HAS_PENDING]:
             return DECISION
         if last > confirmed_of[queue_owner]:

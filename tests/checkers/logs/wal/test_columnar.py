@@ -10,6 +10,7 @@ from random import Random
 from typing import Any
 from unittest.mock import patch
 
+import numpy
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -19,7 +20,7 @@ from checkers.history.columns import of_operations
 from checkers.history.history import Header, History
 from checkers.history.operation import Event, EventType, Operation
 from checkers.history.stored import StoredOperations
-from checkers.logs.wal import LogRules, NodeLog, Record, breaches
+from checkers.logs.wal import LogRules, NodeLog, Record, breaches, nodes
 from checkers.logs.wal.plain import Builder, StoredRecords, StoredTuples, Tuples
 from checkers.logs.wal.record import NotPlain, Snapshot
 from checkers.verdict import WITNESSES_MAX
@@ -451,3 +452,29 @@ def test_a_record_is_named_as_its_docstring_says() -> None:
     """If it failed, the example would be of another form than what stands in reports."""
     row = structs.replace(confirm(1, 9, 7), file="n2/0.xlog")
     assert breaches.text.__doc__ == f"A record for a person: `{breaches.text(row)}`."
+
+
+class Looked:
+    """An array that counts how often it is looked into."""
+
+    def __init__(self, entries: Any) -> None:
+        self.entries, self.shape, self.count = entries, entries.shape, 0
+
+    def __getitem__(self, place: Any) -> Any:
+        self.count += 1
+        return self.entries[place]
+
+    def __setitem__(self, place: Any, value: object) -> None:
+        self.entries[place] = value
+
+
+def test_a_confirm_of_the_first_entry_does_not_look_at_all_that_wait() -> None:
+    """Broken, the audit of 8,000 writes that waited, each with a CONFIRM of its own, takes a minute."""
+    writes = range(2, 302)
+    rows = [promote(1, 1, over=0, until=0, term=1), *(write(1, lsn) for lsn in writes)]
+    one = NodeLog(node="n1", records=(*rows, *(confirm(1, 300 + lsn, lsn) for lsn in writes)))
+    (node,) = nodes.Logs.of([one], replace(RULES, promotes="at once")).nodes
+    queue = nodes._Queue(replace(node, order=numpy.empty_like(node.at)), "at once")
+    queue._entries = looked = Looked(queue._entries)
+    queue.replay()
+    assert looked.count < 20 * len(writes)
