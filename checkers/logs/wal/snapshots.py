@@ -15,7 +15,7 @@ from checkers.logs.wal.breaches import Breach, Breaches, Part, text, witness
 from checkers.logs.wal.cells import UNKNOWN, Cells
 from checkers.logs.wal.columns import PROMOTE, VOTE, WRITE, Rows
 from checkers.logs.wal.nodes import Logs, Node, by_origin, last_lsns
-from checkers.logs.wal.record import NodeLog, Place, Snapshot, Tuple
+from checkers.logs.wal.record import NodeLog, Place, Record, Snapshot, Tuple
 from checkers.logs.wal.replay_kernels import COMMITTED, CONFIRMED, PENDING
 from checkers.logs.wal.row_kernels import SYNCHRONOUS
 
@@ -102,7 +102,7 @@ class _Followed:
         node, owner = self.log.node, snapshot.owner
         vote = None if self._vote is None else self.node.rows.record(int(self.node.at[self._vote]))
         where = f"{node}: {snapshot.place}"
-        if self._vote is not None and vote and (snapshot.term, snapshot.vote) < (vote.term, vote.vote):
+        if self._vote is not None and vote and not _has(snapshot, vote):
             said = (
                 f"the snapshot of {node} has the vote {snapshot.vote} in term {snapshot.term}, and its log has "
                 f"{vote.vote} in term {vote.term} before it"
@@ -180,6 +180,12 @@ class _Followed:
         at, fates, places = at[is_put], fates[is_put], places[is_put]
         # Of one place the last row counts. Whether a pending row took effect is not known yet.
         state[places] = numpy.where(fates == PENDING, UNKNOWN, self._cells.contents[at])
+
+
+def _has(snapshot: Snapshot, vote: Record) -> bool:
+    if snapshot.term != vote.term:
+        return snapshot.term > vote.term
+    return vote.vote in (0, snapshot.vote)
 
 
 def _difference(

@@ -209,7 +209,9 @@ def forgotten(
 ) -> Iterator[Witness]:
     """A snapshot lacks the last vote of the log before it, or up to where the entries of its owner are confirmed."""
     owner = snapshot.owner
-    if vote is not None and (snapshot.term, snapshot.vote) < (vote.term, vote.vote):
+    is_older = vote is not None and snapshot.term < vote.term
+    is_other = vote is not None and snapshot.term == vote.term and vote.vote not in (0, snapshot.vote)
+    if vote is not None and (is_older or is_other):
         yield witness(
             "snapshot-forgets",
             f"the snapshot of {log.node} has the vote {snapshot.vote} in term {snapshot.term}, and its log has "

@@ -176,6 +176,17 @@ def test_what_a_queue_without_an_owner_confirmed_a_snapshot_need_not_say(
     assert ("snapshot-forgets" in breaches((node,))) is is_refused
 
 
+@pytest.mark.parametrize(
+    ("voted", "kept", "is_refused"), [(1, 1, False), (0, 2, False), (1, 0, True), (1, 2, True)]
+)
+def test_a_snapshot_with_another_vote_in_the_term_is_refused(voted: int, kept: int, is_refused: bool) -> None:
+    """Broken, a node could vote for a second candidate after a restart: its snapshot says that it voted for that."""
+    node = log("n1", vote(1, 1, voted), *DATA, confirm(1, 4, until=3))
+    assert (
+        "snapshot-forgets" in breaches((replace(node, snapshots=(snapshot_at(4, vote=kept),)),))
+    ) is is_refused
+
+
 HELD: dict[tuple[int, object], tuple[object, ...]] = {(512, "a"): ("a", 2), (512, "b"): ("b", 3)}
 
 
