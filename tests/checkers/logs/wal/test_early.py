@@ -256,7 +256,7 @@ def test_the_record_survives_its_file() -> None:
 AHEAD_NS = 1_700_000_000_000_000_000
 
 
-def by_clocks(confirmed_ns: int, *, clock_fault: bool = False) -> Verdict:
+def by_clocks(confirmed_ns: int, *, clock_fault: bool = False, asked: History | None = None) -> Verdict:
     """The write of `history`, answered at 90, with a CONFIRM that its origin's clock dates so long after that."""
     states = [
         Event(index=index, time_ns=time_ns, type="info", process="monitor", f="state", node="n1", value=value)
@@ -270,7 +270,7 @@ def by_clocks(confirmed_ns: int, *, clock_fault: bool = False) -> Verdict:
     ]
     fault = {"id": 1, "name": "clock", "does": "clock", "nodes": ["n1"]}
     faults = [Event(index=4, time_ns=100, type="invoke", process="nemesis", f="clock", value=fault)]
-    run = history()
+    run = asked or history()
     run = History.of(HEADER, (*run.events, *states, *(faults if clock_fault else [])))
     decided = structs.replace(CONFIRM, time_ns=AHEAD_NS + 90 + confirmed_ns)
     logs = Logs.of([log("n1", OPENED, WRITE, decided)], LogRules(promotes="at once"))
@@ -294,6 +294,17 @@ def test_by_clocks_what_lies_within_the_bound_passes(confirmed_ns: int) -> None:
 def test_with_a_clock_fault_nothing_is_judged_by_clocks() -> None:
     """Breaks if a clock that a fault has set were believed."""
     verdict = by_clocks(LATE_NS + 1, clock_fault=True)
+    assert (verdict.result, verdict.details["vacuous"]) == ("valid", True)
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [history(wait="submit"), history(wait="none"), history(outcome="info"), history(outcome="fail")],
+    ids=["submit", "none", "info", "fail"],
+)
+def test_by_clocks_only_what_was_answered_as_confirmed_is_judged(asked: History) -> None:
+    """Broken, a write that was only to be submitted would be condemned for its quick answer."""
+    verdict = by_clocks(LATE_NS + 1, asked=asked)
     assert (verdict.result, verdict.details["vacuous"]) == ("valid", True)
 
 
