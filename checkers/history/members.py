@@ -58,6 +58,13 @@ def counts(history: History, during: Span) -> tuple[Count, ...]:
     return tuple(dict.fromkeys(then if known >= 0 else (first, *then)))
 
 
+def least_quorum(history: History, during: Span) -> int | None:
+    """The least quorum by which a node may have counted at some moment of that time; None if one is unknown."""
+    every = counts(history, during)
+    known = [count.quorum for count in every if count.quorum is not None]
+    return min(known) if len(known) == len(every) else None
+
+
 def at_the_end(history: History) -> tuple[str, ...]:
     """The members at the end of the run."""
     nodes = history.header.nodes

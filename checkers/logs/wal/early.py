@@ -29,7 +29,7 @@ from checkers.history.declared import declared
 from checkers.history.faults import SETS_CLOCKS
 from checkers.history.history import History
 from checkers.history.line_kernels import ABSENT, OK
-from checkers.history.members import counts
+from checkers.history.members import least_quorum
 from checkers.history.operation import Operation
 from checkers.logs.wal.breaches import Breach, Part, one_of_each_first, text, witnesses_of
 from checkers.logs.wal.columns import Rows
@@ -464,7 +464,8 @@ class _Judge:
         if not transaction.is_synchronous:
             return
         holders = [node for node, other in self._disks.items() if other.holds(name, transaction.last)]
-        needed = self._quorum(operation)
+        assert operation.complete_ns is not None
+        needed = least_quorum(self._history, (operation.invoke_ns, operation.complete_ns))
         if needed is not None and len(holders) < needed:
             own = "confirms" if disk.knows_as_done(name, transaction.last) else "does not confirm"
             half = ", half of the nodes have it" if 2 * len(holders) == len(self._disks) else ""
@@ -476,18 +477,6 @@ class _Judge:
                 operation,
                 f"its own log {own} it{half}{', told by a read' if operation.f == 'read' else ''}",
             )
-
-    def _quorum(self, operation: Operation) -> int | None:
-        """The least quorum that a node may have counted by; None if one is unknown."""
-        assert operation.complete_ns is not None
-        quorums = [
-            count.quorum for count in counts(self._history, (operation.invoke_ns, operation.complete_ns))
-        ]
-        return (
-            min((quorum for quorum in quorums if quorum is not None), default=None)
-            if None not in quorums
-            else None
-        )
 
     def _early(
         self, rule: str, summary: str, answered: Answered, operation: Operation, how: str = ""

@@ -33,7 +33,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from checkers.history.history import History
-from checkers.history.members import counts
+from checkers.history.members import least_quorum
 from checkers.history.values import many
 from checkers.logs.wal.breaches import one_of_each_first
 from checkers.logs.wal.disk import FIRST_TERM, Disk
@@ -173,12 +173,7 @@ def _without_quorum(
     for row in rows:
         if row.kind != "promote" or row.origin != own.get(durable.node) or not row.until:
             continue
-        quorums = [count.quorum for count in counts(history, (durable.written_ns, durable.time_ns))]
-        needed = (
-            None
-            if None in quorums
-            else min((quorum for quorum in quorums if quorum is not None), default=None)
-        )
+        needed = least_quorum(history, (durable.written_ns, durable.time_ns))
         holders = [node for node, disk in disks.items() if disk.vclock.get(row.owner, 0) >= row.until]
         if needed is not None and len(holders) < needed:
             had = ", ".join(sorted(holders)) or "no node"
