@@ -47,21 +47,7 @@ class RowLine(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True, 
     """The replica that the row makes a member; below 0: one that it removes."""
 
     def record(self) -> Record:
-        return Record(
-            kind=self.kind,
-            origin=self.origin,
-            lsn=self.lsn,
-            file="on a disk",
-            first=self.first,
-            ends=self.ends,
-            is_synchronous=self.is_synchronous,
-            owner=self.owner,
-            until=self.until,
-            term=self.term,
-            vote=self.vote,
-            waits=self.waits,
-            member=self.member,
-        )
+        return Record(file="on a disk", **msgspec.structs.asdict(self))
 
 
 class Durable(msgspec.Struct, frozen=True, array_like=True, tag="d", gc=False):
