@@ -32,6 +32,7 @@ from checkers.logs.wal.breaches import (
     Breach,
     Breaches,
     Part,
+    about_few_rows,
     name_of,
     parted,
     rows_of,
@@ -423,11 +424,10 @@ def _confirmed_again(logs: Logs, number: int, last: int, here: int) -> Breach:
 # ---- votes and terms: rules about few rows
 
 
-def two_owners_of_a_term(logs: Logs) -> Breaches:
-    return Breaches.all(_owners(logs)) if logs.rules.has_votes else Breaches()
-
-
-def _owners(logs: Logs) -> Iterator[Breach]:
+@about_few_rows
+def two_owners_of_a_term(logs: Logs) -> Iterator[Breach]:
+    if not logs.rules.has_votes:
+        return
     owners: dict[int, tuple[int, int, Record]] = {}
     reported: set[int] = set()
     for number, place, row in _control(logs, "promote"):
@@ -439,11 +439,8 @@ def _owners(logs: Logs) -> Iterator[Breach]:
             yield _two(logs, "two-owners-of-a-term", summary, before, (number, place), are_named=True)
 
 
-def term_not_increasing(logs: Logs) -> Breaches:
-    return Breaches.all(_sinking(logs))
-
-
-def _sinking(logs: Logs) -> Iterator[Breach]:
+@about_few_rows
+def term_not_increasing(logs: Logs) -> Iterator[Breach]:
     for number, node in enumerate(logs.nodes):
         last: dict[tuple[str, int], tuple[int, Record]] = {}
         for place, row in node.control:
@@ -457,11 +454,8 @@ def _sinking(logs: Logs) -> Iterator[Breach]:
                 yield _two(logs, "term-not-increasing", summary, (number, before_place), (number, place))
 
 
-def two_votes_in_a_term(logs: Logs) -> Breaches:
-    return Breaches.all(_votes_for_two(logs))
-
-
-def _votes_for_two(logs: Logs) -> Iterator[Breach]:
+@about_few_rows
+def two_votes_in_a_term(logs: Logs) -> Iterator[Breach]:
     votes: dict[tuple[int, int], tuple[int, Record]] = {}
     for number, place, row in _control(logs, "vote"):
         if not row.vote:
@@ -473,14 +467,11 @@ def _votes_for_two(logs: Logs) -> Iterator[Breach]:
             yield _two(logs, "two-votes-in-a-term", summary, (number, before_place), (number, place))
 
 
-def promoted_without_votes(logs: Logs) -> Breaches:
-    rules = logs.rules
-    if not (rules.has_votes and rules.quorum and logs.is_complete):
-        return Breaches()
-    return Breaches.all(_without_votes(logs, rules.quorum))
-
-
-def _without_votes(logs: Logs, quorum: int) -> Iterator[Breach]:
+@about_few_rows
+def promoted_without_votes(logs: Logs) -> Iterator[Breach]:
+    quorum = logs.rules.quorum
+    if not (logs.rules.has_votes and quorum and logs.is_complete):
+        return
     voters: dict[tuple[int, int], set[str]] = {}
     for number, _, row in _control(logs, "vote"):
         voters.setdefault((row.term, row.vote), set()).add(logs.nodes[number].log.node)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import wraps
 from itertools import islice
 from typing import Any
 
@@ -46,11 +47,16 @@ class Breaches:
         """`count` breaches. Of those that `breaches` yields, only the first WITNESSES_MAX are made."""
         return cls(count, tuple(islice(breaches, WITNESSES_MAX)) if count else ())
 
-    @classmethod
-    def all(cls, breaches: Iterable[Breach]) -> Breaches:
-        """All breaches of a rule about few rows."""
-        every = tuple(breaches)
-        return cls(len(every), every[:WITNESSES_MAX])
+
+def about_few_rows(rule: Callable[[Logs], Iterable[Breach]]) -> Callable[[Logs], Breaches]:
+    """The decorator of a rule that makes all its breaches."""
+
+    @wraps(rule)
+    def judged(logs: Logs) -> Breaches:
+        every = tuple(rule(logs))
+        return Breaches(len(every), every[:WITNESSES_MAX])
+
+    return judged
 
 
 def witnesses_of(logs: Logs, breaches: Iterable[Breach]) -> Iterator[Witness]:

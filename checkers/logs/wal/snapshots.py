@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy
 
 from checkers.history.values import value_words, vclock_words
-from checkers.logs.wal.breaches import Breach, Breaches, Part, text, witness
+from checkers.logs.wal.breaches import Breach, Part, about_few_rows, text, witness
 from checkers.logs.wal.cells import UNKNOWN, Cells
 from checkers.logs.wal.columns import PROMOTE, VOTE, WRITE, Rows
 from checkers.logs.wal.nodes import Logs, Node, by_origin, last_lsns
@@ -24,21 +24,11 @@ _AT_ONCE: Final = 1 << 14
 """Rows that are compared at once with the vclock of a snapshot."""
 
 
-def snapshot_differs(logs: Logs) -> Breaches:
+@about_few_rows
+def snapshot_differs(logs: Logs) -> Iterator[Breach]:
     """Each snapshot is compared with the node's own log, the newest one and one that came by a join with all logs."""
-    return Breaches.all(_differing(logs)) if _have_snapshots(logs) else Breaches()
-
-
-def snapshot_forgets(logs: Logs) -> Breaches:
-    """A snapshot lacks the last vote of the log before it, or the lsn up to which its owner's entries are confirmed."""
-    return Breaches.all(_forgetting(logs)) if _have_snapshots(logs) else Breaches()
-
-
-def _have_snapshots(logs: Logs) -> bool:
-    return any(node.log.snapshots for node in logs.nodes)
-
-
-def _differing(logs: Logs) -> Iterator[Breach]:
+    if not any(node.log.snapshots for node in logs.nodes):
+        return
     cells = logs.rows.cells()
     followed = [_Followed(node, cells) for node in logs.nodes]
     for log in followed:
@@ -54,7 +44,9 @@ def _differing(logs: Logs) -> Iterator[Breach]:
                 yield breach
 
 
-def _forgetting(logs: Logs) -> Iterator[Breach]:
+@about_few_rows
+def snapshot_forgets(logs: Logs) -> Iterator[Breach]:
+    """A snapshot lacks the last vote of the log before it, or the lsn up to which its owner's entries are confirmed."""
     for number, node in enumerate(logs.nodes):
         log = _Followed(node, None)
         for snapshot in log.on_the_way():
