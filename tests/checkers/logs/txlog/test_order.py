@@ -92,6 +92,52 @@ def test_wrong_queues(rule: str, records: Records) -> None:
     assert rule in rules(changed("n2", 5, *records))
 
 
+def test_an_entry_below_the_last_one_of_an_earlier_record_is_out_of_order() -> None:
+    """Broken, only the entries of one record would be compared with each other."""
+    logs = changed("n2", 5, added(0, 2, ["n1"], [], B), added(1, 2, ["n1"], [], A))
+    (witness,) = [each for each in verdicts(logs)["order"].witnesses if each.rule == "out-of-order"]
+    assert witness.explanation == ("record 6 of n2", "record 7 of n2")
+
+
+@pytest.mark.parametrize(
+    ("records", "shown"),
+    [
+        ([added(0, 1, ["n1"], [], A), added(1, 2, ["n1"], [], A, B)], ("record 6 of n2", "record 7 of n2")),
+        ([added(0, 2, ["n1"], [], A, B), added(2, 2, ["n1"], [], A)], ("record 6 of n2", "record 7 of n2")),
+        ([added(0, 2, ["n1"], [], A, B, A)], ("record 6 of n2", "record 6 of n2")),
+    ],
+    ids=["right behind itself", "behind another", "in one record"],
+)
+def test_an_entry_that_is_twice_names_both_records(records: Records, shown: tuple[str, ...]) -> None:
+    """Broken, the entry that comes right behind itself would be one, or a witness would name a record without it."""
+    (witness,) = verdicts(changed("n2", 5, *records))["once"].witnesses
+    assert witness.explanation == shown
+
+
+def test_entries_that_differ_are_found_behind_any_number_of_equal_ones() -> None:
+    """Broken, queues would be compared only from where the last record of an epoch put its entries."""
+    logs = changed("n2", 5, added(0, 2, ["n1"], [], B), added(1, 2, ["n1"], [], A), added(2, 2, ["n1"], []))
+    logs["n1"][-1:] = [added(0, 2, ["n2"], [], A), added(1, 2, ["n2"], [], B), added(2, 2, ["n2"], [])]
+    found = [each for each in verdicts(logs)["order"].details["proofs"] if each["rule"] == "diverged"]
+    assert [each["index"] for each in found] == [0]
+
+
+def test_a_master_that_skips_its_own_transaction_is_refused() -> None:
+    """Broken, only what a master heard would count as known to it."""
+    logs = two_masters()
+    logs["n1"][-1] = added(0, 2, ["n2"], [], B)
+    assert "skipped" in rules(logs)
+    assert is_shown(logs, "skipped", "n1", id="n1-1")
+
+
+def test_a_round_that_adds_nothing_skips_nothing() -> None:
+    """Broken, an idle round would be blamed for what waits for updates or a counter."""
+    logs = two_masters()
+    logs["n1"].insert(3, added(0, 0, ["n2"], []))
+    logs["n2"].insert(2, added(0, 0, ["n1"], []))
+    assert rules(logs) == set()
+
+
 @pytest.mark.parametrize(
     ("strategy", "before", "is_wrong"),
     [
