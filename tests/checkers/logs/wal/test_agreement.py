@@ -325,3 +325,45 @@ def test_a_damaged_log_speaks_where_a_decision_names_the_transaction() -> None:
     for one, other in ((confirmed, discarded), (discarded, confirmed)):
         damaged = log("n1", *one, damage="its end is damaged")
         assert "confirmed-and-rolled-back" in breaches((damaged, log("n2", *other)))
+
+
+PASSING: dict[str, tuple[tuple[Record, ...], LogRules]] = {
+    "a writer confirms entries of two owners": (
+        (promote(2, 1, over=1, until=0, term=1), confirm(2, 2, 9, owner=1), confirm(2, 3, 1)),
+        RULED,
+    ),
+    "two writers confirm one entry": ((confirm(1, 4, until=3), confirm(2, 1, 3, owner=1)), RULED),
+    "a node votes for one candidate after it had voted for none": ((vote(1, 4, 0), vote(2, 4, 2)), RULED),
+    "the terms of two replicas come in another order": (
+        (promote(2, 1, over=0, until=0, term=3), promote(3, 1, over=0, until=0, term=2)),
+        RULED,
+    ),
+    "a PROMOTE is older than the run": (COMMON[:1], replace(RULED, started={1: 1})),
+}
+
+
+@pytest.mark.parametrize("name", PASSING)
+def test_what_looks_like_a_breach_and_is_none(name: str) -> None:
+    """Broken, a store that does this would be accused."""
+    rows, rules = PASSING[name]
+    ruled = ("confirm-not-increasing", "two-votes-in-a-term", "term-not-increasing")
+    if rules.started:
+        ruled = (*ruled, "promoted-without-votes")
+    verdict = check(tuple(log(node, *rows) for node in ("n1", "n2", "n3")), rules)
+    assert not set(verdict.details["breaches"]) & set(ruled)
+
+
+def test_a_confirm_and_a_rollback_of_one_body_are_different_rows() -> None:
+    """Broken, two nodes with opposite decisions at one lsn would have the same row there."""
+    rows = (structs.replace(row, body=b"1, 3") for row in (confirm(1, 4, until=3), rollback(1, 4, start=3)))
+    one, other = (log(f"n{lsn}", *COMMON, row) for lsn, row in enumerate(rows, start=1))
+    assert "same-lsn-other-content" in breaches((one, other))
+
+
+def test_a_breach_that_several_logs_show_is_counted_once() -> None:
+    """Broken, a summary would say that rules are broken as often as there are logs that show it."""
+    kept = check(BREACHES["kept-and-void"], RULED).details["breaches"]
+    assert kept["kept-and-void"] == 1
+    owners = (promote(origin, 1, over=0, until=0, term=1) for origin in (1, 2, 3))
+    promoted = check((log("n1", *owners),), RULED).details["breaches"]
+    assert promoted["two-owners-of-a-term"] == 1
