@@ -214,7 +214,8 @@ def _close(text: str, stack: list[_Open], bracket: str, position: int) -> None:
     if len(stack) == 1 or _CLOSES[collection.opener] != bracket:
         raise _not_edn(text, position, f"{bracket!r} that closes nothing")
     stack.pop()
-    stack[-1].inner_starts = collection.starts
+    if not stack[-1].skip:
+        stack[-1].inner_starts = collection.starts
     stack[-1].add(_closed(text, collection), collection.start)
 
 
@@ -231,7 +232,7 @@ def _take_rare(token: re.Match[str], top: _Open) -> None:
         case "character":
             character = _character(token[kind])
             top.add(Spelled.of(character, f"\\{character}"), start)
-        case "tag":
+        case "tag" if not top.skip:
             top.tag = token[kind]
         case "symbolic":
             top.add(Spelled.of(token[kind], f"##{token[kind]}"), start)

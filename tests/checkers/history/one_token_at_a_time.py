@@ -49,7 +49,7 @@ class _Reader:
         self.noted: list[tuple[list[Any], list[int], str]] = []
         """The collections that are open."""
         self.inner: list[int] = []
-        """Where the values of the collection begin that ended last."""
+        """Where the values of the collection begin that ended last, of those that are not left out."""
 
     def until(self, opener: str, start: int) -> tuple[Any, list[int]]:
         values: list[Any] = []
@@ -75,11 +75,12 @@ class _Reader:
                 continue
             is_tag = not self.text.startswith(("#{", '#"', "##"), begin) and _TAG.match(self.text, begin)
             if is_tag:
-                tag, self.at = is_tag[0], is_tag.end()
+                tag, self.at = tag if skip else is_tag[0], is_tag.end()
                 continue
+            inner = self.inner
             value = self._value()
             if skip:
-                skip -= 1
+                skip, self.inner = skip - 1, inner
                 continue
             if tag:
                 value, tag = edn.tagged(tag, value), ""

@@ -37,6 +37,7 @@ def told(text: str) -> History:
         ('#inst "2024-01-01" #jepsen.history.Op{:index 0} ^{:m 1} y', ["2024-01-01", {"index": 0}, "y"]),
         ("; a comment [\n1,,,2", [1, 2]),
         ("##Inf ##-Inf 1e999", ["Inf", "-Inf", "1e999"]),
+        ('#_#inst "2024" 5 #inst #_1 "2024"', [5, "2024"]),
     ],
 )
 def test_edn(text: str, values: list[Any]) -> None:
@@ -117,6 +118,8 @@ _PIECES = [
 @example('{1 :a, "1" :b}')
 @example("[1 2 #_ [3 4]]")
 @example("#t [1] #t{:a 1} #t 1 2 #t :a :b")
+@example("#_ #t 1 2 ^#t :m 3 #t #_ 4 5 #t #_ #u 6 7")
+@example("[{:a 1}\n{:b 2}]\n#_ [{:c 3}] #_{:d [4]}")
 def test_the_reader_agrees_with_its_slow_twin(text: str) -> None:
     """Runs of atoms are read at once: a value, its line or a torn end could differ from what the text says."""
     _agrees(text)
@@ -407,6 +410,8 @@ def test_lines_are_named() -> None:
         told("[{:type :ok :process 0 :f :read}\n {:type :maybe :process 0 :f :read}]")
     with pytest.raises(HistoryError, match="line 1: expected process 0 to end its read of event 0"):
         told("{:type :invoke :process 0 :f :read} {:type :invoke :process 0 :f :read}")
+    with pytest.raises(HistoryError, match="line 2: expected an operation map"):
+        told("[{:type :ok :process 0 :f :read}\n {:type :maybe :process 0 :f :read}]\n#_[1] #_{:a [2]}")
 
 
 NOISE = st.text(alphabet=st.sampled_from('[](){}#"\\:;^ \n,0a1'), max_size=60)
