@@ -60,7 +60,7 @@ _WORD_OF_A_RUN = re.compile(r"[^\s,]+")
 _SPACE = re.compile(r"[\s,\ufeff]*(?:;[^\n]*[\s,\ufeff]*)*")
 _CLOSES = {"{": "}", "#{": "}", "[": "]", "(": ")"}
 _INTEGER = re.compile(r"[+-]?\d{1,4000}N?")
-_FLOAT = re.compile(r"[+-]?\d+(?:\.\d*)?(?:[eE][+-]?\d+)?M?")
+_FLOAT = re.compile(r"[+-]?\d+(?:\.\d*)?(?:[eE][+-]?\d{1,17})?M?")
 _CONSTANTS = {"nil": None, "true": True, "false": False}
 _CHARACTERS = {
     "newline": "\n",
