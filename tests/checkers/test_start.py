@@ -239,7 +239,7 @@ def test_notations_of_a_start() -> None:
     """If it failed, JSON or EDN could not be given as users write them."""
     assert as_given("0") == 0 and as_given("nil") is None and as_given('"0"') == "0" and as_given(":x") == "x"
     assert as_given('{"x": 1}') == as_given("{:x 1}") == {"x": 1} and as_given("#{1 2}") == [1, 2]
-    for strange in ("", "{1:0}", "1 2", "["):
+    for strange in ("", "{1:0}", "1 2", "[", "[1"):
         with pytest.raises(HistoryError, match="--initial"):
             as_given(strange)
 

@@ -89,9 +89,9 @@ def given(initial: str) -> Any:
     with suppress(*NOT_JSON):
         return msgspec.json.decode(initial)
     with suppress(HistoryError):
-        values = edn.read(f"{initial} nil").values  # nil keeps a lone list from being unwrapped
-        if len(values) == 2:
-            return values[0]
+        forms = edn.read(f"{initial} nil")  # nil keeps a lone list from being unwrapped
+        if len(forms.values) == 2 and forms.torn_at is None:
+            return forms.values[0]
     raise HistoryError(
         expected="one value in JSON or EDN as what objects held before (--initial)",
         came=repr(initial)[:60],
