@@ -22,10 +22,11 @@ from checkers.history.foreign.sessions import Micro, Sessions, Transaction, dama
 PLUME: Final = re.compile(rb"\s*[rw]\(\d+,\d+,-?\d+,-?\d+\)\s*(?:\n|$)")
 AWDIT: Final = re.compile(rb"(?:\s*[-=]+\s*\n)*\s*[rw][ \t]+\d+[ \t]+\d+[ \t]*\r?(?:\n|$)")
 DBCOP: Final = re.compile(rb"(?:\s|//[^\n]*\n)*\[[ \t]*\w+(?::=\d|==[\d?])")
-_PLUME = re.compile(r"([rw])\((\d+),(\d+),(-?\d+),(-?\d+)\)")
-_AWDIT = re.compile(r"([rw])\s+(\d+)\s+(\d+)")
-_TRANSACTION = re.compile(r"\[\s*([^\[\]]*?)\s*\](!?)\s*")
-_DBCOP = re.compile(r"(\w+)(:=|==)(\d+|\?)")
+_NUMBER = r"(\d{1,4000})"  # Python reads no longer one
+_PLUME = re.compile(rf"([rw])\({_NUMBER},{_NUMBER},(-?\d+),(-?\d+)\)")
+_AWDIT = re.compile(rf"([rw])\s+{_NUMBER}\s+{_NUMBER}")
+_TRANSACTION = re.compile(r"\[([^\[\]]*)\](!?)\s*")
+_DBCOP = re.compile(r"(\w+)(:=|==)(\d{1,4000}|\?)")
 ABORTED = "-1"
 
 
