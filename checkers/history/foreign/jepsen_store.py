@@ -52,7 +52,7 @@ def parse(data: bytes) -> Maps:
     """The operation maps of such a test. Raises HistoryError."""
     try:
         operations = _operations(data)
-    except Damaged as error:
+    except (Damaged, RecursionError) as error:
         raise _damaged(error) from error
     if not isinstance(operations, list) or not operations:
         raise no_operations(
@@ -69,14 +69,14 @@ def results(path: Path) -> Any:
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
         try:
             return _results(data)
-        except Damaged as error:
+        except (Damaged, RecursionError) as error:
             raise _damaged(error) from error
 
 
-def _damaged(error: Damaged) -> HistoryError:
+def _damaged(error: Damaged | RecursionError) -> HistoryError:
     return HistoryError(
         expected="a whole test.jepsen (Jepsen's store/format, version 0 or 1)",
-        came=str(error),
+        came=str(error) if isinstance(error, Damaged) else "values or blocks in each other without end",
         attempt="check that the file was copied whole, or give the history.edn or jepsen.log beside it",
     )
 

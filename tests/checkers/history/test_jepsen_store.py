@@ -265,6 +265,13 @@ def test_what_is_wrong_with_values(data: bytes, came: str) -> None:
             fressian_bytes.file({1: (PARTIAL, struct.pack(">I", 1) + b"\xc0\xe4")}, root=1),
             "lie in each other",
         ),
+        (
+            fressian_bytes.file(
+                {n: (PARTIAL, struct.pack(">I", n + 1) + b"\xc0\xe4") for n in range(1, 2_000)}, root=1
+            ),
+            "in each other without end",
+        ),
+        (b"\xc0\xe6" + b"\xef\xdb?\x01" * 1_000, "in each other without end"),
         (b"\xc0\xe5\x01", "the fields of map"),
     ],
 )
