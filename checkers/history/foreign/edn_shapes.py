@@ -90,12 +90,7 @@ def _dict(value: dict[str, Any]) -> Build:
 
 
 def _list(values: list[Any]) -> Build:
-    if type(values) is not list:
-        raise NoTemplate
     parts = [(_hole(value), _built(value), value) for value in values]
-    if len(parts) == 1 and parts[0][0]:
-        only = parts[0][0]
-        return lambda pieces: _numbers(pieces[only])
 
     def build(pieces: Sequence[str]) -> list[Any]:
         made: list[Any] = []

@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from checkers.history import Event, Header, History, HistoryError, foreign, jsonl, parquet
-from checkers.history.foreign import edn, jepsen_edn, json_maps
+from checkers.history.foreign import edn, edn_shapes, jepsen_edn, json_maps
 from checkers.linearizable import promised_linearizable
 from tests.checkers.history import one_token_at_a_time
 
@@ -187,6 +187,10 @@ _NUMBERS = st.lists(
 @example("{%s}", ":b # ", [["1"] * 12, ["2"] * 12, ["4 5"] * 12])
 @example("{%s}", "# :a ", [["1"] * 12, ["2"] * 12, ["3"] * 12])
 @example("{%s}", ":a [# nil] ", [["1"] * 12, ["2"] * 12, ["4 5"] * 12])
+@example("{%s}", "# ", [["4 5"] * 12, ["6 7"] * 12, ["8 9"] * 12])
+@example("{:g %s}", ":\ue0001 ", [["1"] * 12, ["2"] * 12, ["3"] * 12])
+@example("{:g [%s]}", "# :\ue0001 ", [["1"] * 12, ["2"] * 12, ["3"] * 12])
+@example("{:g [%s]}", ":d# # ", [["1"] * 12, ["2", "3"] * 6, ["3"] * 12])
 def test_lines_of_one_shape_and_their_slow_twin(form: str, shape: str, numbers: list[list[str]]) -> None:
     """The third line of a shape could have the numbers of another, or share its lists with it."""
     lines = []
@@ -199,6 +203,13 @@ def test_lines_of_one_shape_and_their_slow_twin(form: str, shape: str, numbers: 
     assert len({id(part) for value in values for part in _lists(value)}) == sum(
         len(_lists(each)) for each in values
     )
+
+
+def test_few_shapes_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file in which every line has a shape of its own would be kept in memory whole."""
+    monkeypatch.setattr(edn_shapes, "_MOST", 2)
+    shapes = edn_shapes.Shapes(lambda text: edn.read(f"{text}\n(").values)
+    assert [shapes.values(f"[:{name} 1]") for name in "abcabc"] == [None] * 3 + [[["a", 1]], [["b", 1]], None]
 
 
 def _is_read(text: str) -> bool:
