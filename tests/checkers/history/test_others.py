@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from itertools import combinations
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from checkers.history import Header, History, others
+from checkers.history.alike import Alike
 from checkers.history.operation import Event
 from checkers.history.others import Others
 from checkers.history.stored import StoredEvents
@@ -51,3 +54,25 @@ def test_events_that_are_packed_are_the_events(
     assert [*listed.told("nemesis")] == [event for event in events if event.process == "nemesis"]
     rare = [event for event in events if event.process == "harness" and event.f in ("kill", "settled")]
     assert [*listed.told("harness")] == rare
+
+
+def test_reports_share_what_they_have_in_common() -> None:
+    """The reports of a long run would not fit into memory; or true would be taken for 1, which Python calls equal."""
+    alike = Alike()
+
+    def report(node: str, lsn: str = "4000000000") -> dict[str, Any]:
+        written = '{"role":"the owner","up":true,"one":1,"lsn":4000000000,"vclock":{"1":%s,"2":4000000000},"queue":[1]}'
+        return alike.of(node, json.loads(written % lsn))
+
+    first, other, second, moved = report("n1"), report("n2", "5"), report("n1"), report("n1", "5")
+    assert first["role"] is second["role"] and first["lsn"] is first["vclock"]["1"] is first["vclock"]["2"]
+    assert first["vclock"] is second["vclock"] and first["queue"] is second["queue"] is moved["queue"]
+    assert moved["vclock"] == other["vclock"] == {"1": 5, "2": 4_000_000_000}
+    for value in (
+        {"a": 1, "b": True},
+        {"a": True, "b": 1},
+        {"a": [1]},
+        {"a": [True]},
+        {"a": {"c": 1, "d": True}},
+    ):
+        assert repr(alike.of("n1", value)) == repr(value)
