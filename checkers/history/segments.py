@@ -208,7 +208,12 @@ def size(path: Path) -> int:
 
 
 def segments(path: Path) -> list[Path]:
-    """The files of the full segments, oldest first; of one that is both plain and compressed the compressed one."""
+    """The files of the full segments, oldest first; of one that is both plain and compressed the compressed one.
+
+    Only history.jsonl has any: other files beside it, such as an export, are whole by themselves.
+    """
+    if path.name != FOLDER + PLAIN:
+        return []
     try:
         names = {entry.name for entry in os.scandir(path.parent / FOLDER)}
     except (FileNotFoundError, NotADirectoryError):

@@ -15,7 +15,7 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from checkers.history import HistoryError, jsonl, segments
+from checkers.history import HistoryError, foreign, jsonl, segments
 from harness import pages
 from harness.results import RunFolder, bundle, hashes, segmented_file
 from harness.results.segmented_file import SegmentedFile
@@ -114,6 +114,18 @@ def test_a_kill_while_a_segment_is_handed_over_loses_nothing(
     killed(path)
     record = segments.record(path)
     assert record.read(0, record.size) == expected
+
+
+def test_the_folder_is_part_of_the_record_alone(tmp_path: Path) -> None:
+    """Broken, an export beside a long run's record would be refused; of an empty file the run's verdict would be said."""
+    path = written(tmp_path)
+    other, empty = path.with_name("history.edn"), path.with_name("empty.jsonl")
+    other.write_text("{:type :ok :process 0 :f :read :value nil}\n")
+    empty.touch()
+    assert [operation.f for operation in foreign.read(other).operations] == ["read"]
+    assert segments.record(empty).size == 0
+    with segments.stream(empty) as file:
+        assert file.read() == b""
 
 
 def without_one(path: Path) -> None:
