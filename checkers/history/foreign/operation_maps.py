@@ -209,14 +209,15 @@ def _with_keys(checked: Sequence[Map]) -> list[Map]:
     filled = list(checked)
     asked: dict[Any, int] = {}
     for place, entry in enumerate(checked):
-        process, value = entry.get("process"), entry.get("value")
+        # In a file without processes one operation of each f is open at a time.
+        client, value = (entry.get("process"), str(entry.get("f"))), entry.get("value")
         if entry["type"] == "invoke" and value is None:
-            asked[process] = place
-        elif entry["type"] != "invoke" and process in asked and value is not None:
-            number = asked.pop(process)
+            asked[client] = place
+        elif entry["type"] != "invoke" and client in asked and value is not None:
+            number = asked.pop(client)
             filled[number] = {**checked[number], "value": [value[0], None]}
         else:
-            asked.pop(process, None)
+            asked.pop(client, None)
     return filled
 
 

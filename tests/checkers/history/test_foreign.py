@@ -281,6 +281,14 @@ def test_independent_keys() -> None:
         "{:type :invoke :process 0 :f :cas :value [1 2]} {:type :fail :process 0 :f :cas :value [1 2]}"
     )
     assert [(each.key, each.value, each.error) for each in plain.operations] == [(None, [1, 2], "mismatch")]
+    unnamed = told(
+        "{:type :invoke :f :read :value nil} {:type :invoke :f :write :value [x 1]}"
+        " {:type :ok :f :write :value [x 1]} {:type :ok :f :read :value [y 5]}"
+    )
+    assert [(each.f, each.key, each.value) for each in unnamed.operations] == [
+        ("read", "y", 5),
+        ("write", "x", 1),
+    ]
 
 
 def test_what_maelstrom_writes() -> None:
