@@ -39,12 +39,25 @@ class MessageClient(Protocol):
     def speaks(self) -> frozenset[type]: ...
 
     def converse(self, asked: Asked, node: str, next_id: Callable[[], int]) -> Conversation:
-        """The request for `node`; `next_id` gives numbers that no other request of the run has."""
+        """The request for `node`; `next_id` gives numbers that no other request of the run has.
+
+        Any exception but NotDone leaves the outcome of a write unknown.
+        """
         ...
 
 
 class NotDone(Exception):
     """Surely nothing happened: the store refused, or was not even asked."""
+
+
+def in_words(error: Exception) -> str:
+    """The error of an operation that a client ended like this."""
+    if isinstance(error, TimeoutError):
+        return "timeout"
+    if isinstance(error, NotDone):
+        return str(error) or "not done"
+    text = getattr(error, "strerror", None) or str(error)
+    return f"{type(error).__name__}: {text}"[:200] if text else type(error).__name__
 
 
 class Connected(Protocol):

@@ -11,7 +11,9 @@ import asyncio
 import socket
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 
+from harness.clients.client import in_words
 from harness.clients.operations import can_be_recorded
 from harness.clients.reply import Lost, NotSent, Replied, Reply
 from harness.clients.wire import ClientWire
@@ -60,18 +62,17 @@ class Connection(asyncio.Protocol):
         self._transport = None  # asyncio's abort may raise when it comes after the end
         self._lose("end of file" if error is None else _reason(error))
 
-    def send(self, request: object, deadline: float) -> Waiting:
-        """Hand the request to the kernel; returns its outcome. `deadline` is a time of the loop."""
+    def send(self, number: int, request: bytes, deadline: float) -> Waiting:
+        """Hand the request of this number to the kernel; returns its outcome. `deadline` is a time of the loop."""
         assert self.is_open
         assert self._transport is not None
-        number = self._wire.request_id(request)
         assert number not in self._waiting, f"request {number} is in flight"
         loop = asyncio.get_running_loop()
         waiting: Waiting = loop.create_future()
         self._waiting[number] = waiting
         timer = loop.call_at(deadline, self.abort, "timeout")
         waiting.add_done_callback(lambda _: timer.cancel())
-        self._transport.write(self._wire.encode(request))
+        self._transport.write(request)
         return waiting
 
     def abort(self, reason: str) -> None:
@@ -123,6 +124,10 @@ class Connections:
     async def call(self, process: int, node: str, request: object, timeout_ns: int) -> Reply:
         """One request. Connecting, if it is needed, and the answer share the timeout."""
         deadline = asyncio.get_running_loop().time() + timeout_ns / 1e9
+        try:
+            number, encoded = self._wire.request_id(request), self._wire.encode(request)
+        except Exception as error:  # a client of a user's own may say anything
+            return NotSent(in_words(error))
         connection = self._open.get((process, node))
         if connection is None or not connection.is_open:
             opened = await self._connect(process, node, deadline)
@@ -130,7 +135,7 @@ class Connections:
                 return opened
             connection = opened
         try:
-            return await connection.send(request, deadline)
+            return await connection.send(number, encoded, deadline)
         except asyncio.CancelledError:
             connection.abort("cancelled")
             raise
@@ -152,11 +157,15 @@ class Connections:
             if self._open.get(key) is connection:
                 del self._open[key]
 
+        try:
+            host, port = self._host_of(node), self._port_of(node)
+        except KeyError:
+            return NotSent(f"no node is called {node}")
         connection = Connection(self._wire, forget)
         try:
             async with asyncio.timeout_at(deadline):
                 loop = asyncio.get_running_loop()
-                await loop.create_connection(lambda: connection, self._host_of(node), self._port_of(node))
+                await loop.create_connection(lambda: connection, host, port)
                 is_greeted = await connection.greeted
         except OSError as error:  # a timeout is one too
             is_late = isinstance(error, TimeoutError)
@@ -191,8 +200,9 @@ class Admin:
         if not isinstance(reply, Replied):
             self._why_silent[node] = reply.reason
             return None
-        status = self._wire.status_of(reply.response)
-        # A user's own store may answer anything.
+        status = None
+        with suppress(Exception):  # a user's own store may answer anything
+            status = self._wire.status_of(reply.response)
         if status is None or not can_be_recorded(status, dict[str, object]):
             self._why_silent[node] = f"not in its answer: {reply.response}"[:200]
             return None

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, Final
 
-from harness.clients.client import Connected, LibraryClient, NotDone
+from harness.clients.client import Connected, LibraryClient, NotDone, in_words
 from harness.clients.operations import Asked, Completion, Outcome, can_be_recorded, failed, fitting
 from harness.cluster.place import LOOPBACK
 
@@ -24,7 +24,7 @@ DOWN: Final = "the node is down, nothing was sent"
 Work = Callable[[], Any]
 
 
-class TooLate(Exception):
+class TooLate(TimeoutError):
     """The deadline passed; what was asked may happen all the same."""
 
 
@@ -80,7 +80,7 @@ class Line:
             try:
                 connected = self._connect(timeout_s)
             except Exception as error:
-                raise NotDone(_in_words(error)) from error
+                raise NotDone(in_words(error)) from error
         with self._turn:
             self._connected = connected
             if not self.is_closed:
@@ -147,9 +147,9 @@ class LibraryClients:
         except NotDone as error:
             if line.is_closed:
                 self._end(process, node)
-            return Completion("fail", None, _in_words(error))
+            return Completion("fail", None, in_words(error))
         except Exception as error:
-            outcome = failed(_in_words(error), is_read=asked.is_read)
+            outcome = failed(in_words(error), is_read=asked.is_read)
         else:
             if not isinstance(outcome, Completion) or outcome.type != "info":
                 return outcome
@@ -167,7 +167,7 @@ class LibraryClients:
             )
         except Exception as error:
             self._end(_STATUS_PROCESS, node)
-            self._why_silent[node] = _in_words(error)
+            self._why_silent[node] = in_words(error)
             return None
         if not can_be_recorded(answer, dict[str, object]):
             self._why_silent[node] = f"not in its answer: {answer!r}"[:200]
@@ -199,12 +199,3 @@ class LibraryClients:
         line = self._lines.pop((process, node), None)
         if line is not None:
             line.close()
-
-
-def _in_words(error: Exception) -> str:
-    if isinstance(error, TooLate | TimeoutError):  # the library may be first: it had as long
-        return "timeout"
-    if isinstance(error, NotDone):
-        return str(error) or "not done"
-    text = getattr(error, "strerror", None) or str(error)
-    return f"{type(error).__name__}: {text}"[:200] if text else type(error).__name__

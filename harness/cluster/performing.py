@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Protocol, cast
+from typing import Any, Final, Protocol, cast
 
-from harness.clients.client import Client, MessageClient
-from harness.clients.operations import Asked, Outcome, fitting
-from harness.clients.reply import Reply
+from harness.clients.client import Client, Conversation, MessageClient, NotDone, in_words
+from harness.clients.operations import Asked, Completion, Outcome, failed, fitting
+from harness.clients.reply import NotSent
 from harness.cluster.protocol import Cluster
+
+_TOO_LATE: Final = NotSent("timeout")
 
 
 class Performs(Protocol):
@@ -27,16 +29,29 @@ class Conversing:
     async def perform(self, process: int, node: str, asked: Asked, timeout_ns: int) -> Outcome:
         cluster, left_ns = self._cluster, timeout_ns
         deadline_ns = cluster.now_ns() + timeout_ns
-        conversation = self._client.converse(asked, node, self._next_id)
-        try:
-            send = next(conversation)
-            while True:
-                reply: Reply = await cluster.call(process, send.node, send.message, left_ns)
+        conversation = self._conversation(asked, node)
+        reply: Any = None
+        while True:
+            try:
                 send = conversation.send(reply)
-                left_ns = max(0, deadline_ns - cluster.now_ns())
-        except StopIteration as end:
-            # A user's own store may answer anything, also through a client of ours.
-            return fitting(end.value, asked)
+                there, message = send.node, send.message
+            except StopIteration as end:
+                # A user's own store may answer anything, also through a client of ours.
+                return fitting(end.value, asked)
+            except NotDone as error:
+                return Completion("fail", None, in_words(error))
+            except Exception as error:  # as a library's
+                return failed(in_words(error), is_read=asked.is_read)
+            if reply is _TOO_LATE:  # it would send again for ever
+                return failed(_TOO_LATE.reason, is_read=asked.is_read)
+            is_late = left_ns <= 0
+            reply = _TOO_LATE if is_late else await cluster.call(process, there, message, left_ns)
+            left_ns = deadline_ns - cluster.now_ns()
+
+    def _conversation(self, asked: Asked, node: str) -> Conversation:
+        """The client's own. All that goes wrong in its code is raised here."""
+        outcome = yield from self._client.converse(asked, node, self._next_id)
+        return outcome
 
     def _next_id(self) -> int:
         self._last_id += 1

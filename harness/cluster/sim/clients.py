@@ -36,6 +36,8 @@ class VirtualClients:
         world.network.add(self)
 
     async def call(self, process: int, node: str, request: object, timeout_ns: int) -> Reply:
+        if node not in self._world.machines:
+            return NotSent(f"no node is called {node}")
         deadline_ns = self._world.agenda.now_ns + timeout_ns
         session = self._session(process, node)
         if not session.stands.is_resolved:

@@ -93,6 +93,7 @@ def test_outcomes_say_whether_a_request_left() -> None:
 
     async def story(cluster: SimCluster) -> None:
         assert isinstance(await cluster.call(1, "n1", write(1), SECOND_NS), Replied)
+        assert await cluster.call(1, "n9", write(1), SECOND_NS) == NotSent("no node is called n9")
         cut = fault("cut", links=(("client", "n1"), ("n1", "client")))
         await cluster.inject(cut)
         before_ns = cluster.now_ns()
