@@ -53,9 +53,13 @@ class Retention:
         if reply is not None:
             self._replies.append(reply)
         # One at a time: a caller that comes meanwhile is answered by the snapshot that is under way.
-        if self._capture is None and self._writing is None:
+        if not self._is_under_way:
             self._wall_ns = now.wall_ns
             self._capture = self._captures.begin(self._write, begins_file=True)
+
+    @property
+    def _is_under_way(self) -> bool:
+        return self._capture is not None or self._writing is not None
 
     def beat(self, now: Instant) -> None:
         interval_ns = self._options.checkpoint_interval_ns
@@ -63,8 +67,10 @@ class Retention:
             self._due_ns = now.monotonic_ns + interval_ns
             self._interval_ns = interval_ns
         grown = self._journal.bytes_since_snapshot
-        if (interval_ns and now.monotonic_ns >= self._due_ns) or (
-            grown >= self._options.checkpoint_wal_threshold
+        if (
+            (interval_ns and now.monotonic_ns >= self._due_ns)
+            or grown >= self._options.checkpoint_wal_threshold
+            or (self._replies and not self._is_under_way)
         ):
             self._due_ns = now.monotonic_ns + interval_ns
             self.begin(now)
@@ -89,9 +95,9 @@ class Retention:
         return True
 
     def failed(self) -> None:
-        """The snapshot could not be written: the next beat tries another one, for the waiting callers.
+        """The snapshot could not be written: the next beat tries another one.
 
-        Without `checkpoint_interval` only the next request, or a log that has grown, does.
+        Without `checkpoint_interval` it does so for waiting callers, or a log that has grown.
         """
         if self._writing is not None:
             self._writing = None

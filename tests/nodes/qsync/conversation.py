@@ -533,6 +533,7 @@ _FIELDS: Mapping[str, Callable[[str], tuple[str, object]]] = {
     "protocol": lambda value: ("protocol", value),
     "file": lambda value: ("wal_max_size", int(value)),
     "keep": lambda value: ("checkpoint_count", int(value)),
+    "interval": lambda value: ("checkpoint_interval_ns", int(value)),
 }
 """Options of a node in a script, and the fields of the configuration that they are."""
 
