@@ -221,7 +221,11 @@ class Commits:
         """Apply a transaction of another node, received from `sender`; `Contradiction` if it must not be taken in."""
         assert not self.records.is_behind_barrier, "nothing is taken in behind a ROLLBACK that is not on disk"
         # Judged before they are numbered: rows that contradict leave nothing in the journal.
-        write = self.journal.write(self._filtered(rows, sender))
+        rows = self._filtered(rows, sender)
+        for changed in rows if rows[-1].type not in CONTROL else ():
+            if changed.type != Type.NOP and number(changed, Key.SPACE_ID) not in self.spaces:
+                raise Contradiction(Code.NO_SUCH_SPACE, number(changed, Key.SPACE_ID))
+        write = self.journal.write(rows)
         row = write.rows[-1]
         if row.type in CONTROL:
             # Noted now, not when it is on disk: the rows behind it are judged by what it will have confirmed.

@@ -49,7 +49,7 @@ KEPT_AFTER_ROLLBACK = "got a request lsn that was rolled back"
 
 
 class Contradiction(Exception):
-    """Rows that must not be taken in; carries Tarantool's code (244, or 5 for rows that no node may send)."""
+    """Rows that must not be taken in; carries Tarantool's code (244; 36: no such space; 5: no node may send it)."""
 
     def __init__(self, code: Code, *arguments: object) -> None:
         super().__init__(code.text(*arguments))

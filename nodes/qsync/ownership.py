@@ -130,9 +130,10 @@ class Ownership:
         return space.is_sync or (self.is_claimed and space.definition.id == CLUSTER)
 
     def is_synchronous(self, rows: Sequence[Row]) -> bool:
-        """A row or, in 2.6, its space makes the transaction synchronous."""
-        changed = (row for row in rows if row.type != Type.NOP)
-        return any(row.wait_ack or self._spaces[number(row, Key.SPACE_ID)].is_sync for row in changed)
+        """A row or, in 2.6, its space makes the transaction synchronous; a space that is not there does not."""
+        changed = [row for row in rows if row.type != Type.NOP]
+        spaces = (self._spaces.get(number(row, Key.SPACE_ID)) for row in changed)
+        return any(row.wait_ack for row in changed) or any(space and space.is_sync for space in spaces)
 
     def enter(self, origin: int) -> bool:
         """A transaction of this node goes into the queue; False if it may not."""
