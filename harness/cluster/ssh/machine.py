@@ -13,6 +13,7 @@ import json
 import tarfile
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -55,6 +56,8 @@ class Machine:
         self.host = host
         self.facts: Mapping[str, Any] = {}
         self.clocks = Clocks()
+        self._compared: deque[tuple[int, Clocks]] = deque(maxlen=_CLOCK_TRIES)
+        """The last few: clocks drift, and a wall clock is set."""
         self._run = run
         self._on_event = on_event
         self._session: Session | None = None
@@ -97,8 +100,9 @@ class Machine:
         self.is_installed = True
         await self._answer_to("install", json.dumps({"folder": self.folder, "info": info}), archive)
         await self._attach()
+        for _ in range(_CLOCK_TRIES):
+            await self._compare_clocks()
         self._start(self._renew())
-        self.clocks = await self._compare_clocks()
 
     async def fetch(self, target: Path) -> None:
         """Bring home what the nodes wrote: `nodes/<n>/…` under `target`. Raises ClusterError."""
@@ -245,22 +249,18 @@ class Machine:
         while True:
             await asyncio.sleep(_RENEW_EVERY_S)
             with suppress(ClusterError):
-                await self.ask("clock")
+                await self._compare_clocks()
 
-    async def _compare_clocks(self) -> Clocks:
-        """By the fastest of some round trips, as if the way back took as long as the way there."""
-        best_ns, best = 0, Clocks()
-        for _ in range(_CLOCK_TRIES):
-            asked_ns, asked_wall_ns = time.monotonic_ns(), time.time_ns()
-            answer = await self.ask("clock")
-            took_ns = time.monotonic_ns() - asked_ns
-            if not best_ns or took_ns < best_ns:
-                best_ns = took_ns
-                best = Clocks(
-                    answer["monotonic_ns"] - asked_ns - took_ns // 2,
-                    answer["wall_ns"] - asked_wall_ns - took_ns // 2,
-                )
-        return best
+    async def _compare_clocks(self) -> None:
+        """By the fastest of the last round trips, as if the way back took as long as the way there."""
+        asked_ns, asked_wall_ns = time.monotonic_ns(), time.time_ns()
+        answer = await self.ask("clock")
+        took_ns = time.monotonic_ns() - asked_ns
+        ahead = Clocks(
+            answer["monotonic_ns"] - asked_ns - took_ns // 2, answer["wall_ns"] - asked_wall_ns - took_ns // 2
+        )
+        self._compared.append((took_ns, ahead))
+        _, self.clocks = min(self._compared, key=lambda compared: compared[0])
 
     def _start(self, coroutine: Any) -> None:
         task = asyncio.get_running_loop().create_task(coroutine)

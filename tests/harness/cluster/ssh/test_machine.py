@@ -1,0 +1,78 @@
+"""One host of a run, without the host."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Any
+
+import pytest
+
+from harness.cluster.ssh import machine
+from harness.cluster.ssh.inventory import Host
+from harness.cluster.ssh.machine import Machine
+
+HOUR_NS = 3_600_000_000_000
+SECOND_NS = 1_000_000_000
+
+
+class Clockwork(Machine):
+    """A host with clocks that are ahead."""
+
+    ahead_ns = HOUR_NS
+    asked = 0
+
+    async def ask(self, command: str, /, **arguments: object) -> dict[str, Any]:
+        assert command == "clock"
+        self.asked += 1
+        await asyncio.sleep(0)
+        ahead_ns = self.ahead_ns
+        return {"monotonic_ns": time.monotonic_ns() + ahead_ns, "wall_ns": time.time_ns() + 2 * ahead_ns}
+
+
+def test_clocks_are_compared_again_and_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If it failed, evidence of a long run would be off by what clocks drift, and a wall clock that is set in the
+    course of a run would pass for a fault's doing."""
+    monkeypatch.setattr(machine, "_RENEW_EVERY_S", 0)
+
+    async def story() -> list[tuple[int, int]]:
+        host = Clockwork(Host(host="h"), "r", lambda *_: None)
+        renewing = asyncio.get_running_loop().create_task(host._renew())
+        seen = []
+        for ahead_ns in (HOUR_NS, -HOUR_NS):
+            host.ahead_ns, until = ahead_ns, host.asked + 20
+            while host.asked < until:
+                await asyncio.sleep(0)
+            seen.append((host.clocks.monotonic_ns, host.clocks.wall_ns))
+        renewing.cancel()
+        return seen
+
+    for (monotonic_ns, wall_ns), ahead_ns in zip(asyncio.run(story()), (HOUR_NS, -HOUR_NS), strict=True):
+        assert abs(monotonic_ns - ahead_ns) < SECOND_NS
+        assert abs(wall_ns - 2 * ahead_ns) < SECOND_NS
+
+
+def test_the_fastest_round_trip_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If it failed, one answer that was held up would shift all times of a host."""
+    times_ns = iter((0, 100, 1_000, 1_010, 2_000, 2_500))
+    monkeypatch.setattr(machine.time, "monotonic_ns", lambda: next(times_ns))
+    monkeypatch.setattr(machine.time, "time_ns", lambda: 0)
+    answers = iter(
+        (
+            {"monotonic_ns": 90, "wall_ns": 9},
+            {"monotonic_ns": 1_006, "wall_ns": 8},
+            {"monotonic_ns": 0, "wall_ns": 0},
+        )
+    )
+
+    async def answered(self: Machine, command: str, /, **_: object) -> dict[str, Any]:
+        return next(answers)
+
+    async def story() -> machine.Clocks:
+        host = Machine(Host(host="h"), "r", lambda *_: None)
+        for _ in range(3):
+            await host._compare_clocks()
+        return host.clocks
+
+    monkeypatch.setattr(Machine, "ask", answered)
+    assert asyncio.run(story()) == machine.Clocks(monotonic_ns=1, wall_ns=3)
