@@ -17,6 +17,7 @@ All other fields of a status are the system's own (`harness.systems.parts.Report
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 
 Status = Mapping[str, object]
 Statuses = Mapping[str, Status | None]
@@ -35,7 +36,7 @@ def has_synced(node: str, statuses: Statuses) -> bool:
 
 def covers(status: Mapping[str, object] | None, vclock: Mapping[str, int]) -> bool:
     """The node's log has all rows up to `vclock`."""
-    own = furthest({"": status})
+    own = _lsns(status)
     return all(own.get(origin, 0) >= lsn for origin, lsn in vclock.items())
 
 
@@ -43,14 +44,21 @@ def furthest(statuses: Statuses) -> dict[str, int]:
     """The greatest lsn of each origin that any of these nodes has."""
     lsns: dict[str, int] = {}
     for status in statuses.values():
-        vclock = status.get("vclock") if status is not None else None
-        if isinstance(vclock, Mapping):
-            for origin, lsn in vclock.items():
-                lsns[str(origin)] = max(lsns.get(str(origin), 0), int(lsn))
+        for origin, lsn in _lsns(status).items():
+            lsns[origin] = max(lsns.get(origin, 0), lsn)
     return lsns
 
 
 def rows_of(status: Status | None) -> int:
     """How many rows the node has in its log; 0 if it does not report that."""
+    return sum(_lsns(status).values())
+
+
+def _lsns(status: Status | None) -> dict[str, int]:
+    """Origin → lsn. A user's own store may have positions that are no numbers ("0/16B3748"): they are left out."""
     vclock = (status or {}).get("vclock")
-    return sum(int(lsn) for lsn in vclock.values()) if isinstance(vclock, Mapping) else 0
+    lsns: dict[str, int] = {}
+    for origin, lsn in vclock.items() if isinstance(vclock, Mapping) else ():
+        with suppress(TypeError, ValueError, OverflowError):
+            lsns[str(origin)] = int(lsn)
+    return lsns
