@@ -10,6 +10,9 @@ from pathlib import Path
 
 from nodes.kernel.node import RARE_TURN
 
+_NO_LINE = (ValueError, TypeError, KeyError, RecursionError)
+"""Errors in a line of a user's own store, which may log anything."""
+
 
 def shift_log(path: Path, by_ns: int) -> None:
     """Subtract `by_ns` from the `time_ns` of every line; a line that is no JSON stays as it is.
@@ -28,7 +31,7 @@ def shift_log(path: Path, by_ns: int) -> None:
 
 
 def _shifted(line: bytes, by_ns: int) -> bytes:
-    with suppress(ValueError, TypeError, KeyError):
+    with suppress(*_NO_LINE):
         fields = json.loads(line)
         fields["time_ns"] -= by_ns
         end = b"\n" if line.endswith(b"\n") else b""
@@ -48,7 +51,7 @@ def rare_turns(logs: Iterable[Path]) -> dict[str, int]:
 
 
 def _rows(line: bytes) -> list[str]:
-    with suppress(ValueError, TypeError, KeyError):
+    with suppress(*_NO_LINE):
         fields = json.loads(line)
         if fields["message"] == RARE_TURN:
             return [str(fields["row"])]

@@ -20,6 +20,7 @@ def test_each_life_counts_and_what_is_no_such_line_does_not(tmp_path: Path) -> N
         json.dumps({"message": "rare turn"}),
         '"rare turn"',
         "Traceback: rare turn",
+        '{"message": "rare turn", "x": ' + "[" * 100_000,
         '{"message": "rare turn", "row": "to',
     ]
     (tmp_path / "n1.jsonl").write_text("\n".join(lines))
@@ -36,11 +37,12 @@ def test_a_log_begins_with_the_run_and_else_stays_as_it_was(tmp_path: Path) -> N
         "no JSON\n",
         "\n",
         '{"time_ns":"odd"}\n',
+        "[" * 100_000 + "\n",
         '{"time_ns":7}',
     )
     log.write_text("".join(lines))
     shift_log(log, 400)
-    assert log.read_text() == "".join((lines[0].replace("1000", "600"), *lines[1:4], '{"time_ns":-393}'))
+    assert log.read_text() == "".join((lines[0].replace("1000", "600"), *lines[1:5], '{"time_ns":-393}'))
     assert list(tmp_path.iterdir()) == [log]
     shift_log(tmp_path / "none.jsonl", 400)
 
