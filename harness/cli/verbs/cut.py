@@ -185,9 +185,9 @@ def _time(word: str) -> datetime:
 
     try:
         time = datetime.fromisoformat(word)
-    except ValueError:
+        return time.astimezone(UTC) if time.tzinfo else time.replace(tzinfo=UTC)
+    except (ValueError, OverflowError):  # the second: in UTC it is before the year 1, or after 9999
         raise WrongUse(f"--at {word}: expected a time or NODE=ROW; {_TRY}") from None
-    return time.astimezone(UTC) if time.tzinfo else time.replace(tzinfo=UTC)
 
 
 # ---- output

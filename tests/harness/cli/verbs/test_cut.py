@@ -78,6 +78,7 @@ def test_a_number_of_cuts_is_refused_beside_a_place(qsync: Qsync, run: Path) -> 
         (["n1=1/99999"], "n1 has no row 1/99999; it goes from 1/1 to 1/"),
         (["n1=soon"], "expected REPLICA/LSN, LSN, start or end, got 'soon'"),
         (["yesterday"], "expected a time or NODE=ROW"),
+        (["0001-01-01T00:00+03:00"], "expected a time or NODE=ROW"),
         (["n1=end", "2026-01-01"], "expected NODE=ROW, or one time alone"),
         (["n1=start", "n1=end"], "expected one place of n1, got a second one"),
     ],
