@@ -17,6 +17,7 @@ from harness.cli.printing import print_json, print_run
 from harness.errors import StoreError, WrongUse
 from harness.judge.time_limit import limited
 from harness.pages.terminal.colour import printable
+from harness.results.run_folder import LATEST
 
 
 def check_spread(
@@ -69,9 +70,7 @@ def _session(master: str, conf: tuple[str, ...]) -> AbstractContextManager[Any]:
 def _runs(path: Path) -> list[Path]:
     """All runs below a folder that have a record, oldest first."""
     paths = [plan_file.parent for depth in ("*", "*/*") for plan_file in path.glob(f"{depth}/plan.json")]
-    runs = [
-        run for run in dict.fromkeys(paths) if (run / "history.jsonl").exists() and "latest" not in run.parts
-    ]
+    runs = [run for run in paths if (run / "history.jsonl").exists() and run.name != LATEST]
     if not runs:
         raise WrongUse(f"{path} holds no runs; try: qsync run first")
     _tell_others(path, {*runs})

@@ -74,6 +74,16 @@ def test_a_folder_of_runs_says_what_it_does_not_judge(qsync: Qsync, stored: RunF
     assert (done.code, done.out.count("\n")) == (0, 1)
 
 
+def test_a_folder_of_runs_may_have_any_place(qsync: Qsync, stored: RunFolder, tmp_path: Path) -> None:
+    """If it failed, runs below a folder that is called `latest` would not be found, or the newest judged twice."""
+    results = tmp_path / "latest" / "results"
+    shutil.copytree(stored.path, results / "plan" / stored.path.name)
+    (results / "latest").symlink_to(results / "plan" / stored.path.name)
+    for folder in (results, results / "plan"):
+        done = qsync("check", folder)
+        assert (done.code, done.out.count("VALID") + done.out.count("valid "), done.err) == (0, 1, "")
+
+
 def test_a_stored_run_can_be_judged_by_a_stricter_promise(qsync: Qsync, results: Path) -> None:
     """If it failed, nobody could ask whether a run was more than it had to be."""
     slow = small(
