@@ -179,9 +179,9 @@ def goes_on(book: Journal) -> bool:
 
 
 def read_run(plan: str, path: Path) -> Run | None:
-    """A run by its folder; None if it has no plan."""
+    """A run by its folder; None if it has no plan, or a file of it is a link, which may lead anywhere."""
     settings = _decoded(path / PLAN, _Plan)
-    if settings is None:
+    if settings is None or any((path / name).is_symlink() for name in (PLAN, HISTORY, VERDICT)):
         return None
     verdict = _decoded(path / VERDICT, _Verdict) or _Verdict()
     outcome = "inconclusive" if verdict.outcome == "not-evidence" else verdict.outcome
