@@ -1,7 +1,8 @@
-"""The runs of results/, in memory: a folder is read again only if its time has changed.
+"""The runs of results/, in memory: the folder of a judged run is read again only if its time has changed.
 
-A verdict is renamed into its folder, so the folder's time changes with it. A look costs one `stat` for each run, and no
-more than one look a second happens, however many pages are asked for. Links are skipped: a run lies in results/ itself.
+A verdict is renamed into its folder, so the folder's time changes with it. A look costs one `stat` for each such run,
+and no more than one look a second happens, however many pages are asked for. Links are skipped: a run lies in
+results/ itself.
 """
 
 from __future__ import annotations
@@ -127,7 +128,9 @@ class Index:
         except OSError:
             return
         known = self._runs.get(name)
-        if known is not None and self._stamps.get(name) == stamp and known.outcome != GOES_ON:
+        # A record that grows, or begins to grow again, leaves the folder's time as it is.
+        is_over = known is not None and known.outcome not in (GOES_ON, NO_VERDICT)
+        if is_over and self._stamps.get(name) == stamp:
             return
         run = read_run(plan, Path(entry.path))
         if run is not None:

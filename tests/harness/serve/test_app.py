@@ -409,16 +409,22 @@ def test_the_index_reads_a_folder_again_only_when_it_changed(tmp_path: Path) -> 
     os.utime(folder / "history.jsonl", (0, 0))
     now_s[0] = 2.0
     assert [run.outcome for run in index.runs()] == ["no-verdict"]
+    os.utime(folder / "history.jsonl")
+    now_s[0] = 3.0
+    assert [run.outcome for run in index.runs()] == [GOES_ON]  # it had stood still for a while
+    os.utime(folder / "history.jsonl", (0, 0))
+    now_s[0] = 4.0
+    assert [run.outcome for run in index.runs()] == ["no-verdict"]
     (folder / "verdict.json").write_text('{"outcome": "valid", "sentence": "fine"}')
     assert [run.outcome for run in index.runs()] == ["no-verdict"]  # looked just now
-    now_s[0] = 4.0
+    now_s[0] = 6.0
     assert [run.sentence for run in index.runs()] == ["fine"]
     (folder / "plan.json").write_text('{"options": ["of", "another", "kind"], "new": {}}')
     os.utime(folder, (1, 1))
-    now_s[0] = 6.0
+    now_s[0] = 8.0
     assert [(run.sentence, run.configuration) for run in index.runs()] == [("fine", "")]
     shutil.rmtree(folder)
-    now_s[0] = 8.0
+    now_s[0] = 10.0
     assert index.runs() == []
 
 
