@@ -1,7 +1,7 @@
 """A file that a person named: written whole or not at all.
 
-A link stays one: what it points to is written. A special file (a device, a named pipe) stays one, too: it gets the
-bytes when all of them are made.
+A link stays one: what it points to is written. A special file (a device, a named pipe) stays one, too, and so does a
+file that is standard output or error: it gets the bytes when all of them are made.
 """
 
 from __future__ import annotations
@@ -26,13 +26,15 @@ def output_file(target: Path, what: str) -> Iterator[BinaryIO]:
     place = Path(os.path.realpath(target))
     unfinished = place.with_name(f".{place.name}.unfinished")
     try:
-        if _is_special(target):
+        if is_special(target):
             # One cannot seek in a pipe.
             with tempfile.TemporaryFile() as file:
                 yield file
                 file.seek(0)
+                number = _open_number(target)
                 # Without O_CREAT, which Linux may refuse for a pipe of another user.
-                with os.fdopen(os.open(target, os.O_WRONLY), "wb") as special:
+                opened = os.open(target, os.O_WRONLY) if number is None else os.dup(number)
+                with os.fdopen(opened, "wb") as special:
                     shutil.copyfileobj(file, special)
         else:
             try:
@@ -54,10 +56,15 @@ def write(target: Path, data: bytes, what: str) -> None:
         file.write(data)
 
 
-def _is_special(target: Path) -> bool:
-    """Raises OSError, also for a circle of links."""
+def is_special(target: Path) -> bool:
+    """Whether it is written to, and not replaced. Raises OSError, also for a circle of links."""
     try:
-        target.stat()
+        return _open_number(target) is not None or not target.is_file()
     except FileNotFoundError:
         return False
-    return not target.is_file()
+
+
+def _open_number(target: Path) -> int | None:
+    """1 or 2 of a file that is standard output or error, and has a place up to which it was written. Raises OSError."""
+    status = target.stat()
+    return next((number for number in (1, 2) if os.path.samestat(status, os.fstat(number))), None)

@@ -19,14 +19,14 @@ def command(run: Path, out: Path | None) -> int:
     `qsync check FILE` judges it anywhere, with the outcome that the run has here.
     """
     from harness.pages.terminal.working import working
-    from harness.results import bundle, resolve
+    from harness.results import bundle, output_file, resolve
 
     folder = resolve(run)
     out = out or Path(f"{folder.path.parent.name}-{folder.path.name}.zip")
     with working("packing"):
         manifest = bundle.write(out, bundle.of_run(folder.path))
     said = f"{out}: {len(manifest.files)} files, {sum(member.bytes for member in manifest.files.values()):,} bytes"
-    is_kept = out.is_file()
+    is_kept = not output_file.is_special(out)
     if is_kept:
         said += f", in {out.stat().st_size:,}; try: qsync check {out}"
     # The bundle itself may be on stdout.

@@ -71,6 +71,16 @@ def test_a_special_file_gets_nothing_of_what_broke_off(pipe: tuple[Path, int]) -
     assert os.read(number, 10) == b""
 
 
+def test_a_file_that_is_standard_output_is_written_to(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """`--html /dev/stdout >> FILE` would put the page in the place of FILE, and what comes later would be lost."""
+    print("before", flush=True)
+    write(Path("/dev/stdout"), b"new\n", "the page")
+    print("after", flush=True)
+    assert capfd.readouterr().out == "before\nnew\nafter\n"
+
+
 def test_a_file_stays_as_it_was_if_the_new_one_breaks_off(tmp_path: Path) -> None:
     """Half a file would stand in the place of a whole one, or beside it."""
     target = tmp_path / "page.html"
