@@ -88,6 +88,7 @@ def html(run_folder: Path, verdict: Json | None = None, history: History | None 
         witnesses=shown,
         overview=cause_and_effect(read, ranking, bands),
         more_witnesses=more,
+        others=len(ranking) - 1,
         checks=tables.check_rows(read),
         promises=first_screen.promises(read),
         rests_on=first_screen.rests_on(read),
@@ -146,7 +147,7 @@ class WitnessView:
 
 def _witnesses(
     read: Material, ranking: Sequence[RankedWitness], bands: Sequence[FaultBand]
-) -> tuple[list[WitnessView], list[str]]:
+) -> tuple[list[WitnessView], tuple[str, ...]]:
     """(the first witnesses as drawings, the next ones as a sentence each)."""
     # In the order of the page: the first witness that names an event gets its anchor.
     anchored: set[int] = set()
@@ -155,10 +156,17 @@ def _witnesses(
         _witness_view(read, sighted, bands, anchored, place, () if place else marked)
         for place, sighted in enumerate(ranking[:WITNESSES_DRAWN])
     ]
-    listed = ranking[WITNESSES_DRAWN : WITNESSES_DRAWN + WITNESSES_LISTED]
-    sentences = [f"{clipped(later.checker, 60)}: {as_text(later.witness.get('summary'))}" for later in listed]
-    unlisted = len(ranking) - len(views) - len(sentences)
-    return views, sentences + ([f"… and {unlisted:,} more, in verdict.json."] if unlisted else [])
+    sentences = [
+        f"{clipped(later.checker, 60)}: {as_text(later.witness.get('summary'))}"
+        for later in ranking[WITNESSES_DRAWN:]
+    ]
+    return views, _first(sentences, WITNESSES_LISTED)
+
+
+def _first(sentences: Sequence[str], most: int) -> tuple[str, ...]:
+    """As many of them, and how many more there are."""
+    left = len(sentences) - most
+    return (*sentences[:most], *([f"… and {left:,} more, in verdict.json."] if left > 0 else ()))
 
 
 def _witness_view(
@@ -191,7 +199,7 @@ def _witness_view(
         where=", ".join(where),
         promised=first_screen.promised(read, checker, rule) or as_text(check.get("model"), 400),
         documented=first_screen.documented(read, checker),
-        explanation=() if rule in PRINTED else sentences[:EXPLANATIONS],
+        explanation=() if rule in PRINTED else _first(sentences, EXPLANATIONS),
         printed=sentences[-LINES_PRINTED:] if rule in PRINTED else (),
         proof=shown,
         picture=timeline(read, shown, bands),

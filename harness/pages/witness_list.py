@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from checkers.history import Event, Operation
+from checkers.history.values import many
 from harness.pages.cause_and_effect import Moment
 from harness.pages.fault_bands import FaultBand, within
 from harness.pages.json_door import as_text, clipped
@@ -35,13 +36,19 @@ def witness_list(
     `moments`: the cause and its effects, for the leading witness alone; the sentence of the cause stands above.
     """
     entries = [_operation(each, shown.key) for each in shown.operations]
-    entries += [_event(each, has_times) for each in shown.events[:40]]
+    entries += [_event(each, has_times) for each in shown.events]
     entries += [_moment_entry(each) for each in moments]
     start_ns = min([shown.start_ns, *(each.time_ns for each in moments)])
     end_ns = max([shown.end_ns, *(each.time_ns for each in moments)])
-    for band in within(bands, start_ns, end_ns)[:FAULTS_MAX]:
+    around = within(bands, start_ns, end_ns)
+    for band in around[:FAULTS_MAX]:
         entries += _fault(band, end_ns)
-    return tuple(sorted(entries, key=lambda each: each.time_ns))
+    entries.sort(key=lambda each: each.time_ns)
+    if left := len(around[FAULTS_MAX:]):
+        entries.append(
+            Entry(end_ns, "", f"… and {many(left, 'more fault')}, in the table of faults", "fault")
+        )
+    return tuple(entries)
 
 
 def _moment_entry(mark: Moment) -> Entry:

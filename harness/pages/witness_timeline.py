@@ -21,14 +21,14 @@ from harness.pages.operation_rows import LABEL_SIZE, LINE_HEIGHT, operation_rows
 from harness.pages.svg import WIDTH, Scale, element, joined, text_width
 from harness.pages.time_lanes import RIGHT, TimeLanes, lane_name
 
-OPERATIONS_DRAWN = 120
+OPERATIONS_DRAWN, EVENTS_DRAWN = 120, 40
 BEFORE_NS, AFTER_NS = 5_000_000_000, 1_000_000_000
 """The drawn interval around an event that no operation belongs to, in a record with real times."""
 
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """A witness with its operations, its remaining lines, and the window of time that shows them."""
+    """A witness with its operations, its remaining lines by time, and the window of time that shows them."""
 
     operations: tuple[Operation, ...]
     events: tuple[Event, ...]
@@ -36,6 +36,7 @@ class Proof:
     start_ns: int
     end_ns: int
     left_out: int
+    events_left_out: int
 
 
 def proof(material: Material, witness: Json, bands: Sequence[FaultBand]) -> Proof:
@@ -47,17 +48,19 @@ def proof(material: Material, witness: Json, bands: Sequence[FaultBand]) -> Proo
     wanted = set(indexes)
     events = tuple(event for event in lines if event.index in wanted)
     start_ns, end_ns = window(operations, events, witness, material.end_ns)
+    beside = sorted((each for each in events if each.process != "nemesis"), key=lambda each: each.time_ns)
     key = witness.get("key")
     half = OPERATIONS_DRAWN // 2
     shown = operations if len(operations) <= 2 * half else operations[:half] + operations[-half:]
     start_ns, end_ns = _reaching_to_edges(start_ns, end_ns, bands)
     return Proof(
         tuple(shown),
-        tuple(event for event in events if event.process != "nemesis"),
+        tuple(beside[:EVENTS_DRAWN]),
         key if isinstance(key, str) else None,
         start_ns,
         end_ns,
         len(operations) - len(shown),
+        len(beside[EVENTS_DRAWN:]),
     )
 
 
@@ -130,7 +133,7 @@ def _event_row(events: Sequence[Event], scale: Scale, y: float) -> Markup:
     """Lines of the monitor and the harness that a witness names (a crash, a stall): a mark and a word each."""
     parts = [lane_name("events", y + 1)]
     free_from = float("-inf")
-    for event in sorted(events, key=lambda event: event.time_ns)[:40]:
+    for event in events:
         x = scale(event.time_ns)
         label = clipped(f"{event.f} {event.node or ''} {_words(event)}", 64)
         fits = x - 5 >= free_from and x + 9 + text_width(label, LABEL_SIZE) <= WIDTH

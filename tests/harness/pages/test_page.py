@@ -190,6 +190,49 @@ def test_of_a_crash_the_last_lines_are_shown(tmp_path: Path) -> None:
     assert "line 99\n</code>" in html and "line 39\n" not in html
 
 
+def test_what_has_no_room_beside_a_witness_is_counted(tmp_path: Path) -> None:
+    """If it failed, a witness would seem to name fewer lines than it does, or a narrow screen show fewer faults."""
+    folder = build(tmp_path / "run", "valid")
+    record = folder / "history.jsonl"
+    lines, count = record.read_text(), len(lines_of(folder))
+    for number in range(45):
+        line = {
+            "index": count + number,
+            "time_ns": 11_000_000_000 + number,
+            "type": "info",
+            "process": "monitor",
+        }
+        lines += json.dumps({**line, "f": "state", "node": "n1", "value": {"number": number}}) + "\n"
+    for number in range(15):
+        line = {
+            "index": count + 45 + number,
+            "time_ns": 11_000_000_100,
+            "type": "invoke",
+            "process": "nemesis",
+        }
+        asked = {"id": 900 + number, "name": "pause", "does": "pause"}
+        lines += json.dumps({**line, "f": "pause", "value": asked}) + "\n"
+    record.write_text(lines)
+    sentences = [f"sentence {number}" for number in range(15)]
+    events = [*range(count, count + 45)]
+    named = {"rule": "slow", "summary": "slow", "events": events, "explanation": sentences}
+    witnesses = [
+        named,
+        *({"rule": "slow", "summary": f"number {number}", "events": []} for number in range(99)),
+    ]
+    check = {"checker": "slow", "result": "invalid", "summary": "slow", "witnesses": witnesses}
+    html = judged_again(folder, outcome="anomaly", checks=[check], violations=["slow"])
+    assert "that this witness names: the last 5 lines." in html
+    assert "&#34;number&#34;: 39" in html and "&#34;number&#34;: 40}" not in html.partition('id="run"')[0]
+    assert re.search(r"… and \d+ more faults, in the table of faults", html)
+    assert "<li>sentence 11</li><li>… and 3 more, in verdict.json.</li>" in html
+    assert (
+        "<h3>99 more</h3>" in html
+        and "92 more, not drawn" in html
+        and "… and 32 more, in verdict.json." in html
+    )
+
+
 def test_the_line_that_repeats_the_run_says_what_it_repeats(tmp_path: Path) -> None:
     """If it failed, somebody would take a schedule for an outcome and call a bug unreproducible."""
     html = write(build(tmp_path / "run", "valid")).read_text()
