@@ -100,13 +100,13 @@ def satisfied(
         if (verdict := known.get("transactional")) is not None:
             held = strongest_isolation(verdict)
             others = verdict.details.get("reads_not_judged", ())
-            if held is None or all(words.startswith("dirty") for words in others):
+            if held is None or _are_dirty(others):
                 return held
         return isolation_of(history, asked.transactional)
     if asked.linearizable is None:
         return None
     left_out = known["linearizable"].details.get("reads_not_judged", {}) if "linearizable" in known else None
-    is_open = left_out is None or any(not words.startswith("dirty") for words in left_out)
+    is_open = left_out is None or not _are_dirty(left_out)
     if not asked.weaker:
         if is_open or known["linearizable"].result != "valid":
             return None
@@ -124,6 +124,11 @@ def satisfied(
         return satisfied
     least = known.get(written.NAME) or written_by(asked, history)
     return "none" if least.result == "invalid" else satisfied
+
+
+def _are_dirty(classes: Iterable[str]) -> bool:
+    """Of the classes of reads that a check left out: "MODE at ROLE". A store names the modes of its reads itself."""
+    return all(words.partition(" at ")[0] == "dirty" for words in classes)
 
 
 def isolation_of(history: History, workload: Any) -> str | None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pytest
+
+from checkers import linearizable
 from checkers.history.history import Header, History
 from checkers.history.operation import Event
 from checkers.verdict import Verdict
@@ -12,7 +15,7 @@ Line = tuple[str, int, str, object, str]
 """Type, process, f, value, role."""
 
 
-def told(workload: str, *lines: Line, key: str | None = None) -> str | None:
+def recorded(*lines: Line, key: str | None = None, mode: str = "read-confirmed") -> History:
     events = [
         Event(
             index=index,
@@ -24,12 +27,16 @@ def told(workload: str, *lines: Line, key: str | None = None) -> str | None:
             value=value,
             node="n1" if role == "owner" else "n2",
             role=role if type_ == "ok" else None,
-            mode="read-confirmed",
+            mode=mode if role == "replica" else "read-confirmed",
         )
         for index, (type_, process, f, value, role) in enumerate(lines)
     ]
+    return History.of(Header(), events)
+
+
+def told(workload: str, *lines: Line, key: str | None = None) -> str | None:
     nothing: list[Verdict] = []
-    return strongest(WORKLOADS[workload], History.of(Header(), events), nothing)
+    return strongest(WORKLOADS[workload], recorded(*lines, key=key), nothing)
 
 
 def both(process: int, f: str, value: object, role: str = "owner") -> tuple[Line, Line]:
@@ -46,6 +53,16 @@ def test_a_stale_read_leaves_less_than_what_fresh_ones_are_promised() -> None:
     write = both(0, "write", 1)
     assert told("register", *write, *both(1, "read", 1, "replica"), key="x") == "linearizable"
     assert told("register", *write, *both(1, "read", None, "replica"), key="x") == "coherence"
+
+
+@pytest.mark.parametrize(("mode", "expected"), [("dirty", "linearizable"), ("dirty-page", "coherence")])
+def test_only_dirty_reads_are_left_out(mode: str, expected: str) -> None:
+    """If it failed, stale reads in a mode of a user's store that is called `dirty-page` would not count."""
+    lines = *both(0, "write", 1), *both(1, "read", None, "replica"), *both(2, "read", 1)
+    history = recorded(*lines, key="x", mode=mode)
+    verdict = linearizable.check(history)
+    assert verdict.details["reads_not_judged"] == {f"{mode} at replica": 1}
+    assert strongest(WORKLOADS["register"], history, [verdict]) == expected
 
 
 def test_a_weak_model_beside_stale_replicas_names_its_reason() -> None:
