@@ -21,6 +21,8 @@ from harness.plan.expectations import COMPLETE, Expectations
 from nodes.kernel.chance import Streams
 
 Seconds = Annotated[float, msgspec.Meta(gt=0, le=86_400)]
+LEAST = 1e-9
+"""Of a rate and of times in seconds: less is no nanosecond, and no operation in a life."""
 SEEDS_END = 1 << 53
 """All seeds are below: programs that read JSON's numbers as floats keep them exact."""
 Name = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
@@ -187,6 +189,9 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     def __post_init__(self) -> None:
         if self.name == "latest":
             raise ValueError("the name 'latest' is taken: results/latest points to the newest run")
+        for name in ("time_limit_s", "rate", "request_timeout_s", "settle_timeout_s"):
+            if getattr(self, name) < LEAST:
+                raise ValueError(f"Expected `float` >= {LEAST} - at `$.{name}`")  # in the words of msgspec
         self.options.check(self)
 
     @cached_property

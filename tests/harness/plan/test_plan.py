@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 from harness.errors import WrongUse
 from harness.faults.fault import Damage, Fault
 from harness.faults.table import ACTIONS
-from harness.plan.plan import Drawn, Operation, Plan, to_json
+from harness.plan.plan import LEAST, Drawn, Operation, Plan, to_json
 from harness.systems.plans import from_json, planned, read
 from harness.systems.tarantool.options import TarantoolOptions
 
 NODES = st.sampled_from(["n1", "n2", "n3", "client"])
 COUNTS = st.integers(0, 1 << 53)
-SECONDS = st.floats(0, 86_400, exclude_min=True, allow_subnormal=False)
+SECONDS = st.floats(LEAST, 86_400)
 TEXT = st.text(max_size=8)
 VALUES = st.one_of(
     st.none(),
@@ -73,7 +73,7 @@ def plans(draw: st.DrawFn) -> Plan:
         nodes=nodes,
         seed=draw(st.integers(0, (1 << 53) - 1)),
         time_limit_s=draw(SECONDS),
-        rate=draw(st.floats(0, 1_000_000, exclude_min=True, allow_subnormal=False)),
+        rate=draw(st.floats(LEAST, 1_000_000)),
         workers=draw(st.integers(1, 10_000)),
         quorum=draw(st.one_of(st.none(), st.integers(1, nodes), st.sampled_from(["N", "N / 2 + 1"]))),
         synchro_timeout_s=draw(SECONDS),
@@ -182,14 +182,14 @@ WRONG: dict[str, list[Any]] = {
     "faults": ["all", [3]],
     "nodes": [0, -1, 32, 2.5, "three", None],
     "seed": [-1, 1 << 53, "7", 1.5],
-    "time_limit_s": [0, -5, 86_401, "20", None],
-    "rate": [0, -1, 1_000_001, []],
+    "time_limit_s": [0, -5, 1e-300, 86_401, "20", None],
+    "rate": [0, -1, 1e-300, 1_000_001, []],
     "workers": [0, 10_001, 1.5],
     "quorum": [0, -2, 4, 32, "", "4", "N -", "N + 1", "N / 2", [2]],
     "synchro_timeout_s": [0, -0.5],
     "replication_timeout_s": [0, -1],
-    "request_timeout_s": [-1, "2"],
-    "settle_timeout_s": [0],
+    "request_timeout_s": [-1, 1e-300, "2"],
+    "settle_timeout_s": [0, 1e-300],
     "read": [4],
     "replica_reads": [-0.1, 1.1],
     "bugs": ["confirm-early", [None]],

@@ -51,6 +51,7 @@ def only_run(results: Path) -> Path:
         (("--promise", "peace"), "--promise 'peace' is not known; try: linearizable"),
         (("--time-limit", "-5"), "--time-limit: expected a number greater than 0, got -5.0"),
         (("--time-limit", "nan"), "--time-limit"),
+        (("--time-limit", "1e-300"), "--time-limit: expected a number of at least 1e-09, got 1e-300"),
         (("--rate", "nan"), "--rate"),
         (("--rate", "inf"), "--rate"),
         (("--replica-reads", "nan"), "--replica-reads"),
