@@ -231,27 +231,25 @@ def asked_fingerprint(folder: RunFolder, given: str | None, may_be_foreign: bool
 def between(repository: Path, good: str, bad: str) -> list[Commit]:
     """The commits after `good` up to `bad` that change the nodes, oldest first. WrongUse if there are none."""
     for option, name in (("--good", good), ("--bad", bad)):
-        if (
-            _git(repository, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
-            is None
-        ):
+        words = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
+        if _git(repository, *words) is None:
             raise WrongUse(f"{option}: there is no commit {name} in {repository}")
     if _git(repository, "merge-base", "--is-ancestor", "--end-of-options", good, bad) is None:
         raise WrongUse(f"--good {good} is no ancestor of --bad {bad}; try: git merge-base {good} {bad}")
-    listed = _log(repository, "--first-parent", "--reverse", f"{good}..{bad}", "--", PACKAGE)
-    commits = list(listed)
+    commits = list(_log(repository, "--first-parent", "--reverse", f"{good}..{bad}", "--", PACKAGE))
     if not commits:
         raise WrongUse(f"no commit after {good} up to {bad} changes {PACKAGE}/ in {repository}")
     return commits
 
 
 def hash_of(repository: Path, name: str) -> str:
-    return next(_log(repository, "--max-count=1", name)).hash
+    # Behind the dashes there are paths alone: a branch may be called like a folder.
+    return next(_log(repository, "--max-count=1", name, "--")).hash
 
 
 def _log(repository: Path, *words: str) -> Iterator[Commit]:
     text = _git(repository, "log", "--format=%H%x00%cs%x00%s", *words) or ""
-    for line in text.splitlines():
+    for line in filter(None, text.split("\n")):  # a title may have other ends of lines
         name, day, title = line.split("\0", 2)
         yield Commit(name, title, day)
 

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.campaigns.bisecting import Bisection
+from harness.campaigns.bisecting import Bisection, between, hash_of
 from harness.campaigns.bisection import Answer, confidence, first_that_shows
 from harness.cli.exit_codes import ExitCode
 from harness.cli.main import main
@@ -178,6 +178,19 @@ def test_an_anomaly_without_a_fingerprint_makes_no_commit_clean(
     search = Bisection(Plan(cluster="sim"), "wanted", tmp_path, tmp_path, 2, lambda line: None)
     runs = search._judged_anew(tmp_path, is_good=is_good, stops=True)
     assert (runs.answer, runs.why) == ("skip", "a different anomaly: one without a fingerprint")
+
+
+def test_a_name_and_a_title_may_be_any(tmp_path: Path) -> None:
+    """If it failed, a branch called like a folder, or a title with another end of a line, would end in a traceback."""
+    git(tmp_path, "init", "-q")
+    (tmp_path / "nodes").mkdir()
+    for number in range(2):
+        (tmp_path / "nodes" / "node.py").write_text(f"{number}")
+        git(tmp_path, "add", "-A")
+        git(tmp_path, "commit", "-q", "-m", f"one\u2028two\x0b{number}")
+    git(tmp_path, "tag", "nodes")
+    (commit,) = between(tmp_path, "HEAD~1", "nodes")
+    assert (commit.title, commit.hash) == ("one\u2028two\x0b1", hash_of(tmp_path, "nodes"))
 
 
 def test_what_cannot_be_searched_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
