@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from harness.pipeline.report import Report
     from harness.results.objects import Address
 
+SPOOL = "_spool"
+
 
 @click.command()
 @results_option(takes_address=True)
@@ -86,7 +88,10 @@ def command(
 
 
 def _given_spool(runs: Path | Address, place: Path | Address, given: Path | None, master: str) -> Path | None:
-    """The spool that --spool or QSYNC_SPOOL names. WrongUse if distant workers need one and none is named."""
+    """The spool in the folder that --spool or QSYNC_SPOOL names. WrongUse if distant workers lack one.
+
+    A folder of its own: what is in the spool is removed, and a person may have runs and tables in the folder.
+    """
     from harness.errors import WrongUse
 
     given = given or (Path(os.environ["QSYNC_SPOOL"]) if "QSYNC_SPOOL" in os.environ else None)
@@ -95,7 +100,7 @@ def _given_spool(runs: Path | Address, place: Path | Address, given: Path | None
             f"the workers of {master} must see the folder that runs are fetched to; try: --spool FOLDER, one that all "
             "machines see"
         )
-    return given
+    return None if given is None else given / SPOOL
 
 
 @contextmanager

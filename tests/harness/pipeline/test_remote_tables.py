@@ -11,8 +11,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from harness.cli.verbs.analyze import _given_spool
 from harness.errors import StoreError
 from harness.pipeline.remote_tables import KILLED_LEAVE_S, MANIFEST, READERS_NEED_S, RemoteTables, files_of
+from harness.pipeline.sources import AddressSource
+from harness.results import StoredRun
 from harness.results.objects import Address, ObjectStore
 from tests.harness.pipeline.tiny_files import text_of, write_tiny
 from tests.harness.results.object_server import Gone, ObjectServer, object_server
@@ -54,6 +57,21 @@ def seen() -> dict[str, list[str]]:
         assert None not in contents, "the manifest names a file that is not there"
         found[table] = sorted(text_of(content) for content in contents if content is not None)
     return found
+
+
+def test_a_spool_takes_nothing_from_the_folder_that_it_lies_in(server: ObjectServer, tmp_path: Path) -> None:
+    """If it failed, `--spool .` beside tables and runs of one's own would remove them."""
+    own = (tmp_path / "tables" / PLACE / "1.parquet", tmp_path / "runs" / "notes.txt")
+    for file in own:
+        file.parent.mkdir(parents=True)
+        file.write_text("mine")
+    spool = _given_spool(HERE, HERE, tmp_path, "local[*]")
+    assert spool is not None
+    commit(spool / "tables", 1, "one")
+    commit(spool / "tables", 2, "two")
+    run = StoredRun("nightly/20261121T101500Z-1", tmp_path / "x", "", Address("s3", "b/results/nightly/none"))
+    assert [len(each.left_out) for each in AddressSource(HERE, spool).portions([run], print)] == [1]
+    assert [file.read_text() for file in own] == ["mine", "mine"]
 
 
 def test_a_batch_is_added_and_another_takes_its_place(server: ObjectServer, tmp_path: Path) -> None:
