@@ -9,7 +9,8 @@
 
 A file that could not be read then is listed as null and is not compared. The page is not listed, because no verb reads
 it. A run without the list comes from an earlier version, or was never judged; it is read as it is. A list of version 1
-lacks the logs of the two-phase store and the records of messages. They are not compared then.
+lacks the logs of the two-phase store and the records of messages, lists of an earlier day those of the TxLog. They
+are not compared then.
 """
 
 from __future__ import annotations
@@ -32,11 +33,13 @@ SINCE_2 = (
     *("nodes/*/wal-*.log", "nodes/*/cuts.index", "nodes/*/trace/*.jsonl"),
     *("nodes/*/removed/*.xlog", "nodes/*/removed/*.snap"),
 )
+UNLISTED_ONCE = ("nodes/*/txlog.log",)
 RECORD = (
     *("plan.json", "history.jsonl", "nodes/effects.jsonl"),
     *segments.PATTERNS,
     *("nodes/*/log.jsonl", "nodes/*/*.xlog", "nodes/*/*.snap"),
     *SINCE_2,
+    *UNLISTED_ONCE,
 )
 """Patterns of the files that are judged. Snapshots: before Tarantool 2.10 they say which spaces are synchronous, and
 those of the two-phase store are the base of a restore."""
@@ -100,14 +103,13 @@ def listed(folder: Path) -> Files | None:
         return None
     except (OSError, *NOT_JSON) as error:
         raise StoreError(f"{folder / HASHES} cannot be read: {error}") from error
-    if stored.format == FORMAT and stored.version == 1:
-        return {**dict.fromkeys(_names(folder, SINCE_2)), **stored.files}
-    if (stored.format, stored.version) != (FORMAT, VERSION):
+    if stored.format != FORMAT or stored.version not in (1, VERSION):
         raise StoreError(
             f"{folder / HASHES}: expected {FORMAT} {VERSION}, got {stored.format} {stored.version}; "
             "try: the qsync that wrote it"
         )
-    return stored.files
+    unlisted = UNLISTED_ONCE if stored.version == VERSION else (*SINCE_2, *UNLISTED_ONCE)
+    return {**dict.fromkeys(_names(folder, unlisted)), **stored.files}
 
 
 def changed(folder: Path, is_wanted: Callable[[str], bool] = lambda name: True) -> list[str]:

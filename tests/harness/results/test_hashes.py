@@ -114,6 +114,21 @@ def test_what_cuts_were_judged_by_is_in_the_list(
     assert str(changed.relative_to(run)) in capsys.readouterr().err
 
 
+def test_what_the_checks_of_the_txlog_judge_is_in_the_list(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """If it failed, eleven checks would judge other logs than the run's, or refuse a run of an earlier day."""
+    run = store_run(tmp_path, 1, rate=40.0, system="txlog", faults=("none",))
+    listed = msgspec.json.decode((run / "hashes.json").read_bytes())
+    earlier = {name: each for name, each in listed["files"].items() if not name.endswith("/txlog.log")}
+    assert len(earlier) == len(listed["files"]) - 3
+    _flip(run / "nodes" / "n1" / "txlog.log")
+    assert main(["check", str(run)]) == 3
+    assert "nodes/n1/txlog.log has another content" in capsys.readouterr().err
+    (run / "hashes.json").write_bytes(msgspec.json.encode({**listed, "files": earlier}))
+    assert hashes.changed(run) == []
+
+
 def test_a_list_of_the_first_version_does_not_cover_them(with_cuts: Path, tmp_path: Path) -> None:
     """If it failed, runs that an earlier version has judged would count as changed."""
     run = shutil.copytree(with_cuts, tmp_path / with_cuts.name)
