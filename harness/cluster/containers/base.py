@@ -23,6 +23,12 @@ PACKAGES = (
     *("base-files", "base-passwd", "libc-bin", "dash", "coreutils", "python3", "python3-minimal"),
     *("libpython3.11-stdlib", "tarantool", "libfaketime", "iproute2", "nftables", "procps", "openssh-server"),
 )
+ESSENTIAL = (
+    *("bash", "diffutils", "findutils", "grep", "gzip", "hostname"),
+    *("mawk", "sed", "tar", "util-linux"),
+)
+"""What scripts of Debian packages use without a dependency: every Debian has it. It comes with the packages of a
+store."""
 LEFT_OUT = (
     *("binutils", "dpkg", "perl", "systemd", "gcc", "debconf"),
     *("sysvinit", "usrmerge", "lsb", "adduser", "ucf"),
@@ -43,10 +49,11 @@ _GROUP = "root:x:0:\nnogroup:x:65534:\n"
 
 
 def name_of(packages: Sequence[str]) -> str:
-    """The name of the base image with these Debian packages beside the usual ones."""
+    """The name of the base image with these Debian packages beside the usual ones, and with what this file does."""
     if not packages:
         return LOCAL_BASE
-    digest = hashlib.sha256(" ".join((*PACKAGES, *sorted(packages))).encode()).hexdigest()[:8]
+    recipe = " ".join(sorted(packages)).encode() + Path(__file__).read_bytes()
+    digest = hashlib.sha256(recipe).hexdigest()[:8]
     readable = re.sub(r"[^\w.-]", "_", "-".join(sorted(packages)), flags=re.ASCII)  # a tag has no "+"
     return f"{LOCAL_BASE.partition(':')[0]}:{readable[:100]}-{digest}"
 
@@ -56,7 +63,7 @@ def make_base(client: Any, packages: Sequence[str] = ()) -> str:
     name = name_of(packages)
     with scratch("base") as folder:
         root = folder / "root"
-        _unpack(_download(folder, (*PACKAGES, *packages)), root)
+        _unpack(_download(folder, (*PACKAGES, *(ESSENTIAL if packages else ()), *packages)), root)
         archive = folder / "base.tar"
         with tarfile.open(archive, "w") as tar:
             tar.add(root, arcname=".")
@@ -88,8 +95,13 @@ def _unpack(packages: list[Path], root: Path) -> None:
         content.unlink()
     for name in ("etc", "tmp", "root", "run/sshd", "proc", "sys", "dev", "data"):
         (root / name).mkdir(parents=True, exist_ok=True)
-    (root / "etc/passwd").write_text(_PASSWD)
-    (root / "etc/group").write_text(_GROUP)
+    if (root / "usr/bin/mawk").exists():  # installing makes this link
+        (root / "usr/bin/awk").symlink_to("mawk")
+    for name, ours in (("passwd", _PASSWD), ("group", _GROUP)):
+        named = {line.partition(":")[0] for line in ours.splitlines()}
+        debians = (root / f"usr/share/base-passwd/{name}.master").read_text().splitlines(keepends=True)
+        users = (line for line in debians if line.partition(":")[0] not in named)
+        (root / "etc" / name).write_text(ours + "".join(users))
 
 
 def _run(command: list[str], folder: Path, output: BinaryIO | int = subprocess.PIPE) -> str:

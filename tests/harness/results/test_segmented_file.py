@@ -117,7 +117,7 @@ def test_a_kill_while_a_segment_is_handed_over_loses_nothing(
 
 
 def test_the_folder_is_part_of_the_record_alone(tmp_path: Path) -> None:
-    """Broken, an export beside a long run's record would be refused; of an empty file the run's verdict would be said."""
+    """Broken, an export beside a long run's record would be refused, or an empty file would get the run's verdict."""
     path = written(tmp_path)
     other, empty = path.with_name("history.edn"), path.with_name("empty.jsonl")
     other.write_text("{:type :ok :process 0 :f :read :value nil}\n")

@@ -30,6 +30,32 @@ def test_a_package_that_is_none_is_one_line(tmp_path: Path) -> None:
         base._unpack([junk], tmp_path / "root")
 
 
+def test_an_image_has_the_users_and_the_awk_that_installing_would_make(tmp_path: Path) -> None:
+    """If it failed, scripts of a store's packages would end for want of them: rsync gives its daemon to `nobody`."""
+    package, root = tmp_path / "package", tmp_path / "root"
+    for name, text in {
+        "DEBIAN/control": "Package: a\nVersion: 1\nArchitecture: all\nMaintainer: a <a@b>\nDescription: a\n",
+        "usr/share/base-passwd/passwd.master": (
+            "root:*:0:0:root:/root:/bin/bash\nnobody:*:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n"
+        ),
+        "usr/share/base-passwd/group.master": "root:*:0:\nmail:*:8:\nnogroup:*:65534:\n",
+        "usr/bin/mawk": "",
+    }.items():
+        (package / name).parent.mkdir(parents=True, exist_ok=True)
+        (package / name).write_text(text)
+    subprocess.run(["dpkg-deb", "--build", package, tmp_path / "a.deb"], check=True, capture_output=True)
+    base._unpack([tmp_path / "a.deb"], root)
+    users = [line.split(":") for line in (root / "etc/passwd").read_text().splitlines()]
+    assert [(user[0], user[-1]) for user in users] == [
+        ("root", "/bin/sh"),  # not every image has bash
+        ("sshd", "/usr/sbin/nologin"),
+        ("nobody", "/usr/sbin/nologin"),
+    ]
+    groups = [line.partition(":")[0] for line in (root / "etc/group").read_text().splitlines()]
+    assert groups == ["root", "nogroup", "mail"]
+    assert (root / "usr/bin/awk").readlink() == Path("mawk")
+
+
 def test_a_command_that_takes_too_long_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """If it failed, a package index that hangs would end in a traceback."""
 
