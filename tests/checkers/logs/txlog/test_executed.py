@@ -38,6 +38,24 @@ def test_all_in_turn() -> None:
     assert (said.result, said.details["compared"]["executions"]) == ("valid", 2)
 
 
+def test_states_of_several_masters_are_counted_once() -> None:
+    """Broken, `state` would be valid where no two masters executed the same, or unknown where they did."""
+    log = [*BEGIN[:1], *BEGIN[3:], FIRST, SECOND]
+    logs = {"n1": [*BEGIN, FIRST, SECOND], "n2": log, "n3": log[:-1]}
+    said = verdicts(logs)["state"]
+    assert said.details["compared"] == {"executions": 5, "states": 2, "of_several_masters": 2}
+    assert said.result == "valid"
+    alone = verdicts({"n1": [*BEGIN, FIRST], "n2": BEGIN[:1]})["state"]
+    assert (alone.result, alone.details["compared"].get("of_several_masters", 0)) == ("unknown", 0)
+
+
+def test_a_state_that_differs_is_told_once_until_it_is_restored() -> None:
+    """Broken, one update that went wrong would be as many violations as there are executions behind it."""
+    log = [*BEGIN[:1], *BEGIN[3:], executed(1, "n1-1", b"wrong"), executed(2, "n1-2", b"wrong, too")]
+    said = verdicts({"n1": [*BEGIN, FIRST, SECOND], "n2": log})["state"]
+    assert [each.explanation for each in said.witnesses] == [("record 5 of n1", "record 3 of n2")]
+
+
 @pytest.mark.parametrize(
     ("rule", "records"),
     [
@@ -170,6 +188,12 @@ def test_a_recovery_that_takes_nothing_away_needs_no_restore(rule: str, records:
 
 
 TAKEN: Records = [FIRST, SPLIT, SECOND, ["recovering", 0, None], recovered(1, 1, C, B)]
+
+
+def test_a_missing_restore_is_told_once() -> None:
+    """Broken, one cause would be as many violations as there are executions behind it."""
+    said = verdicts(one(*TAKEN, executed(2, "n2-1"), executed(3, "n1-2")), APART, **CAN)["executed"]
+    assert [each.rule for each in said.witnesses].count("executed-without-restore") == 1
 
 
 @pytest.mark.parametrize(

@@ -193,8 +193,13 @@ def test_without_a_record_nothing_is_said() -> None:
 
 @pytest.mark.parametrize(
     "run",
-    [history(wait="submit"), history(wait="none"), history(outcome="info")],
-    ids=["submit", "none", "info"],
+    [
+        history(wait="submit"),
+        history(wait="none"),
+        history(outcome="info"),
+        History.of(HEADER, history().events[:1]),
+    ],
+    ids=["submit", "none", "info", "never over"],
 )
 def test_what_promises_no_confirmation_is_not_judged(run: History) -> None:
     """Breaks if a write that was only to be submitted were condemned for being answered at once."""
