@@ -223,7 +223,7 @@ class Pairing:
         invoke, complete, invoke_ns, complete_ns, old, new = self._numbers[:, : self._count]
         f, node, role, mode, error = self._codes[:, : self._count]
         type_, kind, is_final, answer = self._bits[:, : self._count]
-        asked = numpy.array([word in ASKED for word in words])
+        asked = numpy.array([word in ASKED or word == "txn" for word in words])
         if ((answer == pairing_kernels.CHANGED) & asked[f]).any():
             return None
         is_longer = (answer == pairing_kernels.TRIMMED) & numpy.array([word != "cas" for word in words])[f]

@@ -17,7 +17,7 @@ from msgspec import structs
 
 from checkers import by_model, linearizable
 from checkers.domain import rollback_honesty
-from checkers.history import Header, History, HistoryError, columns, jsonl, lines, parquet, tables
+from checkers.history import Event, Header, History, HistoryError, columns, jsonl, lines, parquet, tables
 from checkers.history.columns import Columns, of_operations
 from checkers.history.line_kernels import OTHER
 from checkers.history.stored import StoredEvents, StoredOperations
@@ -315,6 +315,24 @@ def test_time_goes_on_over_a_line_that_is_left_to_us(
     path = tmp_path / "history.jsonl"
     path.write_bytes(data)
     assert said(jsonl.read, path) == said(jsonl.parse, data)
+
+
+@pytest.mark.parametrize(
+    ("asked", "answered"),
+    [([["w", "x", 1]], [["w", "y", 1]]), ([["r", "x", None]], [["r", "x", 2]]), ({"a": 1}, 5), (5, 6)],
+)
+def test_answers_to_other_transactions_are_refused(asked: Any, answered: Any, tmp_path: Path) -> None:
+    """A large record in which clients share a process number would be judged."""
+    told = [
+        Event(index=0, time_ns=0, type="invoke", process=1, f="txn", value=asked),
+        Event(index=1, time_ns=1, type="ok", process=1, f="txn", value=answered),
+    ]
+    jsonl.write(tmp_path / "history.jsonl", Header(), told)
+    parquet.write(tmp_path / "history.parquet", History(header=Header(), events=told, operations=()))
+    plain = said(jsonl.parse, (tmp_path / "history.jsonl").read_bytes())
+    assert isinstance(plain, str) == (asked != [["r", "x", None]])
+    assert said(jsonl.read, tmp_path / "history.jsonl") == plain
+    assert said(parquet.read, tmp_path / "history.parquet") == plain
 
 
 def test_no_copy_is_made_of_a_file_that_has_changed(tmp_path: Path) -> None:
