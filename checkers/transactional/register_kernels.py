@@ -65,7 +65,7 @@ def judge_registers(micros: Micros, survey: Survey, writer: Int32s, committed: I
     `writer`: by read, the write of its value, NONE or OPEN. A value that no client wrote, or a failed transaction, is a
     version too: it may show further anomalies. Unsure transactions that were read of are marked in `committed`.
     """
-    first, outcome, f, key, value, length, _ = micros
+    first, outcome, f, key, value, _, _ = micros
     owner, previous, last = survey.owner, survey.previous, survey.last
     version = numpy.full(len(f), NONE, int32)
     updater = numpy.full(len(f) + len(survey.longest), NONE, int32)
@@ -80,9 +80,7 @@ def judge_registers(micros: Micros, survey: Survey, writer: Int32s, committed: I
                 origin = before
                 while previous[origin] != NONE:
                     origin = previous[origin]
-                if f[origin] == WRITE:
-                    continue
-                source = writer[origin]
+                source = writer[origin]  # NONE of a write, which has no version either
                 if source >= 0 and outcome[owner[source]] == FAIL:
                     note(notes, DIRTY, micro, source)
                 read_version = version[origin]
@@ -93,8 +91,6 @@ def judge_registers(micros: Micros, survey: Survey, writer: Int32s, committed: I
                 # It may write, read and write again: then the first updater is itself.
                 elif owner[updater[read_version]] != txn:
                     note(notes, LOST, micro, updater[read_version])
-                continue
-            if length[micro] < 0:
                 continue
             if before != NONE and value[before] != value[micro]:
                 note(notes, INTERNAL, micro, before)

@@ -128,6 +128,20 @@ def test_an_impossible_read_hides_no_lost_update(words: tuple[str, ...]) -> None
     assert verify_isolation.check(found, verdict, Terms(model="serializable")).holds
 
 
+def test_a_second_write_is_no_second_lost_update() -> None:
+    """If this fails, a store with one lost update is said to have several."""
+    found = history(ok(0, "wx9", 0, 1), ok(1, "rx9 wx1", 2, 99), ok(2, "rx9 wx2 wx3", 2, 99))
+    assert _judged(found, "rw-register", "serializable").details["anomalies"]["lost-update"]["count"] == 1
+
+
+def test_writes_of_a_failed_transaction_are_no_circle() -> None:
+    """If this fails, an order of versions is said to contradict itself because of writes that never happened."""
+    failed = txn("fail", 9, "wx1 wx2", 0, 1)
+    found = history(failed, register(1, "rx2", 2, 3), register(1, "rx1", 4, 5))
+    verdict = transactional.check(found, workload="rw-register", linearizable_keys=True)
+    assert verdict.details["anomalies"].keys() == {"G1a"}
+
+
 def test_a_list_that_fits_into_no_order_hides_no_lost_update() -> None:
     """As above, of lists: two read one that is incompatible with a longer one, and both append to it."""
     written = (ok(1, "ax1 ax2", 0, 1), ok(2, "rx12", 2, 3))
