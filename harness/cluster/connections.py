@@ -209,6 +209,7 @@ class Admin:
         return status
 
     def why_silent(self, node: str) -> str:
+        """Why the last `status` that was None was so; "" if none was."""
         return self._why_silent.get(node, "")
 
     def drop(self, node: str) -> None:

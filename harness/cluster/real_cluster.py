@@ -20,7 +20,7 @@ from typing import ClassVar, Final, Generic, Protocol, TypeVar
 from harness.clients.operations import Asked, Outcome
 from harness.clients.reply import Reply
 from harness.cluster.clock_files import write_clock
-from harness.cluster.connections import Connections
+from harness.cluster.connections import Admin, Connections
 from harness.cluster.empty_disk import CONFIG
 from harness.cluster.library_clients import LibraryClients
 from harness.cluster.mounted_disk.disks import MountedDisks
@@ -30,7 +30,7 @@ from harness.cluster.protocol import Ended, Orphans
 from harness.cluster.real_time import RealTime
 from harness.cluster.stall import StallWatch
 from harness.cluster.storage import FileStorage
-from harness.cluster.talk import AsksStatus, Talk
+from harness.cluster.talk import Talk
 from harness.cluster.used import disk_bytes, memory_bytes, memory_of_all_bytes
 from harness.errors import ClusterError, NodeEnded, WrongUse
 from harness.faults.action import changing
@@ -88,7 +88,7 @@ class RealCluster(RealTime, Generic[N]):
     name: ClassVar[str]
 
     def __init__(
-        self, settings: RealSettings, clients: Connections | LibraryClients, admin: AsksStatus
+        self, settings: RealSettings, clients: Connections | LibraryClients, admin: Admin | LibraryClients
     ) -> None:
         super().__init__(settings.epoch_ns)
         self._settings = settings

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Final, Protocol
+from collections.abc import Callable
+from typing import Final
 
 from harness.clients.client import LibraryClient
 from harness.clients.wire import ClientWire
@@ -16,18 +16,6 @@ HostOf = Callable[[str], str]
 _ANY_BYTES: Final = b"\r\n\r\n"
 
 
-class AsksStatus(Protocol):
-    async def status(self, node: str, timeout_ns: int) -> Mapping[str, object] | None: ...
-
-    def why_silent(self, node: str) -> str:
-        """Why the last `status` that was None was so; "" if none was."""
-        ...
-
-    def drop(self, node: str) -> None: ...
-
-    def close(self) -> None: ...
-
-
 def clients_of(
     talk: Talk, port_of: PortOf, host_of: HostOf, is_down: Callable[[str], bool] = lambda node: False
 ) -> Connections | LibraryClients:
@@ -37,7 +25,7 @@ def clients_of(
     return Connections(talk, port_of, host_of)
 
 
-def admin_of(talk: Talk, port_of: PortOf, host_of: HostOf) -> AsksStatus:
+def admin_of(talk: Talk, port_of: PortOf, host_of: HostOf) -> Admin | LibraryClients:
     """Where the harness asks nodes for their state: past all faults."""
     if isinstance(talk, LibraryClient):
         return LibraryClients(talk, port_of, host_of)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import ClassVar
 
 from checkers.check import Check
@@ -29,15 +28,6 @@ class Leaderless(System):
     """Its name in sentences: "the TxLog"."""
     not_met: ClassVar[str]
     """The words for a cluster that does not settle in time."""
-
-    @abstractmethod
-    def configurations(self, plan: Plan, spaces: tuple[str, ...]) -> dict[str, bytes]: ...
-
-    @abstractmethod
-    def is_settled(self, statuses: Statuses) -> bool: ...
-
-    @abstractmethod
-    def bugs(self) -> Mapping[str, str]: ...
 
     def completed(self, plan: Plan) -> Plan:
         return plan.changed(leader="none")

@@ -77,7 +77,7 @@ class ContainerCluster(RealCluster[ContainerNodes]):
         processes = self._started = ContainerNodes(
             client, self._run, self.now_ns, Limits.of(self._settings.share)
         )
-        host, addresses = await processes.make_network(self._nodes)
+        host, addresses = await asyncio.to_thread(processes.make_network, self._nodes)
         self._addresses.update({CLIENT: host, **addresses})
         if self._settings.filters_packets:
             await self._filter.start(
@@ -112,7 +112,7 @@ class ContainerCluster(RealCluster[ContainerNodes]):
                 self._images[which] = node_image(client, root=version.root)
 
     async def _renew(self, node: str, version: Which, members: Collection[str] = ()) -> None:
-        await self.processes.exchange(self._spec(node, version, members))
+        await asyncio.to_thread(self.processes.exchange, self._spec(node, version, members))
 
     def address(self, node: str) -> str:
         return f"{self._addresses[node]}:{PORT}"

@@ -16,7 +16,7 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -59,11 +59,7 @@ class Limits:
     @classmethod
     def of(cls, share: Share) -> Limits:
         """The usual ones, but for what a plan says."""
-        usual = cls()
-        return cls(
-            memory_mib=usual.memory_mib if share.memory_mib is None else share.memory_mib,
-            cpus=usual.cpus if share.cpus is None else share.cpus,
-        )
+        return cls(**{name: value for name, value in asdict(share).items() if value is not None})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,11 +106,8 @@ class ContainerNodes(NodeBook):
 
     # ---- making
 
-    async def make_network(self, nodes: Sequence[str]) -> tuple[str, dict[str, str]]:
-        """A private network; the host's address in it, and one for each node."""
-        return await asyncio.to_thread(self._make_network, nodes)
-
-    def _make_network(self, nodes: Sequence[str]) -> tuple[str, dict[str, str]]:
+    def make_network(self, nodes: Sequence[str]) -> tuple[str, dict[str, str]]:
+        """A private network; the host's address in it, and one for each node. It blocks."""
         import docker  # type: ignore[import-untyped]  # it has no types
 
         why = ""
@@ -146,11 +139,11 @@ class ContainerNodes(NodeBook):
         self._looked_s = time.monotonic()
         self._watch = asyncio.get_running_loop().create_task(self._watch_all())
 
-    async def exchange(self, spec: ContainerSpec) -> None:
-        """Another container in the place of one that does not run; `start_again` starts it. Raises ClusterError."""
-        await asyncio.to_thread(self._exchange, spec)
+    def exchange(self, spec: ContainerSpec) -> None:
+        """Another container in the place of one that does not run; `start_again` starts it. It blocks.
 
-    def _exchange(self, spec: ContainerSpec) -> None:
+        Raises ClusterError.
+        """
         self._keep_output(spec.node)
         try:
             self._containers[spec.node].remove(force=True, v=True)

@@ -149,13 +149,6 @@ class Group:
             folder.stat()  # raises OSError if the group is gone: only files for swap may be missing
         return {path.name: path for path in paths if path.exists()}
 
-    # ---- life
-
-    def enter(self, pid: int) -> None:
-        """The process and all that it starts from now on are in the group."""
-        for folder in self.folders:
-            (folder / "cgroup.procs").write_text(str(pid))
-
 
 def group_of(pid: int | str, proc: Path = Path("/proc")) -> Group:
     """The group that a process is in; "self" is this one. ValueError says why none can be seen."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Iterable, Mapping
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from harness.cluster.probe import Probes
 from harness.cluster.real_cluster import CLIENT
@@ -20,10 +20,6 @@ from harness.cluster.ssh.machine import Machine
 
 _EARLIEST: Final = ("begun", "first")
 _LATEST: Final = ("healed", "last")
-
-
-class _TakesCommands(Protocol):
-    async def ask(self, command: str, /, **arguments: object) -> dict[str, Any]: ...
 
 
 class Relays(Commands):
@@ -65,7 +61,7 @@ class Relays(Commands):
                 shares.setdefault(names[end], {})[link] = None
         return [(home, list(share)) for home, share in shares.items()]
 
-    def _relay_of(self, home: str) -> _TakesCommands:
+    def _relay_of(self, home: str) -> Relay | Machine:
         return self._here if home == CLIENT else self._machines[home]
 
     def _merged(self, answers: Iterable[tuple[str, Mapping[str, Any]]]) -> list[dict[str, Any]]:

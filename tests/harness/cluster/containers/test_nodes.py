@@ -239,7 +239,7 @@ def test_what_the_containers_of_a_node_printed_is_kept_before_they_go(
         monkeypatch.setattr(nodes, "_make", lambda spec: None)
         monkeypatch.setattr(container_nodes, "remove_run", lambda client, run: nodes._containers.clear())
         spec = ContainerSpec(node="n1", address="", command=(), folder=str(tmp_path), image="")
-        await nodes.exchange(spec)
+        nodes.exchange(spec)
         nodes._containers["n2"] = Container()  # its folder is unknown: it was not made
         await nodes.stop()
 
@@ -472,7 +472,9 @@ def test_what_is_made_while_a_run_is_stopped_is_removed(what: str) -> None:
     async def scene() -> None:
         nodes = nodes_of(daemon)
         making = asyncio.create_task(
-            nodes.start([spec("n1")]) if what == "container" else nodes.make_network(["n1"])
+            nodes.start([spec("n1")])
+            if what == "container"
+            else asyncio.to_thread(nodes.make_network, ["n1"])
         )
         await asyncio.to_thread(daemon.asked.wait, PATIENCE_S)
         await nodes.stop()
@@ -495,7 +497,7 @@ def test_why_no_network_can_be_made_is_told(monkeypatch: pytest.MonkeyPatch) -> 
     with pytest.raises(
         ClusterError, match=r"no network can be made in 10\.213\..*: iptables: Permission denied"
     ):
-        asyncio.run(nodes_of(daemon).make_network(["n1"]))
+        nodes_of(daemon).make_network(["n1"])
 
 
 def test_a_node_that_runs_is_killed_whatever_else_may_end_it(monkeypatch: pytest.MonkeyPatch) -> None:
