@@ -1,14 +1,16 @@
 """`qsync analyze --follow`: Structured Streaming keeps the tables fresh while runs come in.
 
 The stream's source is the page of every run, the last file that a run writes: so a run is read when it is whole. Each
-micro-batch brings in all new runs (`analyze`), so a run that one batch missed comes with the next. A call begins with
-a scan of everything, and needs no checkpoint of an earlier stream.
+micro-batch brings in all new runs (`analyze`), so a run that one batch missed comes with the next. The page of a run
+that was judged again is no new file for the stream: a look now and then brings these in. A call begins with a scan of
+everything, and needs no checkpoint of an earlier stream.
 """
 
 from __future__ import annotations
 
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
@@ -26,7 +28,7 @@ SOURCE = "path string, modificationTime timestamp, length long, content binary"
 EVERY = "2 seconds"
 ENDED = "qsync: ended; the tables are whole"
 LOOKS_EVERY_S = 30.0
-"""A look costs a request for every thousand objects."""
+"""At an address a look costs a request for every thousand objects."""
 
 
 def follow(
@@ -37,6 +39,7 @@ def follow(
     tell: Callable[[str], None],
     *,
     until: Callable[[], bool] = lambda: False,
+    every_s: float = LOOKS_EVERY_S,
 ) -> None:
     """Follow until Ctrl-C, or until `until` is true, which is called a few times a second."""
     results.mkdir(parents=True, exist_ok=True)
@@ -50,16 +53,19 @@ def follow(
             spark.readStream.format("binaryFile").schema(SOURCE).load(str(results / "*" / "[0-9]*" / REPORT))
         )
         at_work, is_over = threading.Lock(), threading.Event()
+        looked_s = time.monotonic()
 
-        def one_batch(batch: Any, number: int) -> None:
+        def look() -> None:
+            nonlocal looked_s
             with at_work:
                 if not is_over.is_set():
                     bring_in(spark, results, folder, tell)
+                looked_s = time.monotonic()
 
         with ended_by_signal() as ended:
             query = (
                 pages.select("path")
-                .writeStream.foreachBatch(one_batch)
+                .writeStream.foreachBatch(lambda batch, number: look())
                 .option("checkpointLocation", str(checkpoint))
                 .trigger(processingTime=EVERY)
                 .start()
@@ -67,7 +73,8 @@ def follow(
             try:
                 tell(f"qsync: following {results}; Ctrl-C ends it")
                 while query.isActive and not until() and not ended.wait(0.2):
-                    pass
+                    if time.monotonic() - looked_s > every_s:
+                        look()
                 if query.exception() is not None:
                     raise HarnessError(f"the stream broke off: {str(query.exception()).splitlines()[0]}")
             finally:

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +16,38 @@ import pytest
 from harness.pipeline import follow
 from tests.harness.pipeline.stored_runs import store_run
 
-pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("default")]
+pytestmark = pytest.mark.filterwarnings("default")
 WAIT_S = 300
 
 
+class Stream:
+    """A session and its stream, in which nothing comes: each step of its making gives it again."""
+
+    isActive = True  # noqa: N815  # Spark's name
+
+    def __getattr__(self, name: str) -> Stream:
+        return self
+
+    def __call__(self, *_: object, **__: object) -> Stream:
+        return self
+
+    def exception(self) -> None:
+        return None
+
+
+def test_a_run_that_is_judged_again_is_looked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If it failed, the tables would keep the old verdict of a run until the next new one comes."""
+    looks: list[object] = []
+    monkeypatch.setattr(follow, "session", lambda *_, **__: nullcontext(Stream()))
+    monkeypatch.setattr(follow, "bring_in", lambda *asked: looks.append(asked))
+    turns = iter(range(9))
+    follow.follow(
+        tmp_path, tmp_path / "_tables", "local", {}, print, until=lambda: next(turns) == 2, every_s=-1.0
+    )
+    assert len(looks) == 3
+
+
+@pytest.mark.spark
 def test_runs_that_come_in_are_in_the_tables_and_a_signal_ends_it_in_order(tmp_path: Path) -> None:
     """If it failed, a person at night would look at yesterday's tables, or a service that is stopped would leave
     folders among the temporary files, night after night."""
