@@ -22,7 +22,7 @@ from harness.pipeline.overview import AGGREGATES
 from harness.pipeline.places import place_of
 from harness.pipeline.remote_tables import RemoteTables
 from harness.pipeline.report import Report
-from harness.pipeline.session import in_one_line, versions
+from harness.pipeline.session import in_one_line
 from harness.pipeline.sources import Source, source_of
 from harness.pipeline.stock import State
 from harness.pipeline.tables import Tables
@@ -124,7 +124,6 @@ def _bring_in(
             nonlocal spark
             if spark is None:
                 spark = stack.enter_context(session())
-                report.spark = versions(spark)
                 step("Spark has started", 1, STEPS)
             with in_one_line(StoreError, "the tables are as they were"):
                 _Batch(spark, tables, state, runs, step).run()

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from checkers.history.values import many
 from harness.errors import StoreError
 from harness.pages.tables_page import Cell, Page, Section, html
 from harness.pages.terminal.colour import printable
@@ -58,14 +59,12 @@ class Overview:
         ]
         says = {row["fingerprint"]: row["says"] for row in self.rows["flaky_or_fixed"]}
         for row in self.rows["recurrence"][:10]:
-            where = f"{_many(row['runs'], 'run')}, last {row['last_run']}"
+            where = f"{many(row['runs'], 'run')}, last {row['last_run']}"
             lines.append(
                 f"  {row['fingerprint']}  {says.get(row['fingerprint'], ''):<11}  {where}: {row['shape']}"
             )
         if findings := len(self.rows["recurring_findings"]):
-            lines.append(
-                f"{_many(findings, 'fingerprint')} of findings, which break no promise: see the page"
-            )
+            lines.append(f"{many(findings, 'fingerprint')} of findings, which break no promise: see the page")
         lines += [printable(sentence) for sentence in (*report.says, *self._skipped(report, "skipped   "))]
         lines += [f"tables    {self._place}", f"page      {page}"]
         return lines
@@ -108,7 +107,7 @@ class Overview:
         seen = len(self.rows["recurrence"])
         tone = "anomaly" if seen else "valid" if runs else "no-verdict"
         sentence = (
-            f"{_many(runs, 'run')} in the tables, {_many(seen, 'fingerprint')} of anomalies among them."
+            f"{many(runs, 'run')} in the tables, {many(seen, 'fingerprint')} of anomalies among them."
             if runs
             else "There are no finished runs in the tables yet."
         )
@@ -117,7 +116,7 @@ class Overview:
             title=f"{runs} runs · qsync analyze",
             crumbs=("analyze", self._place),
             tone=tone,
-            badge=_many(runs, "RUN"),
+            badge=many(runs, "run").upper(),
             sentence=sentence,
             facts=(
                 *((word, f"{count:,}", "runs") for word, count in counts.items()),
@@ -313,11 +312,6 @@ def _rows(folder: Path) -> Rows:
 
 def _in_short(rows: Rows) -> Rows:
     return [{name: row[name] for name in ("fingerprint", "shape", "runs")} for row in rows]
-
-
-def _many(count: int, word: str) -> str:
-    plural = word + ("S" if word.isupper() else "s")
-    return f"{count:,} {word if count == 1 else plural}"
 
 
 def _day(moment: Any) -> str:

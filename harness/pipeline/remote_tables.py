@@ -196,10 +196,6 @@ class RemoteTables(Tables):
         for name in old:
             del manifest.gone[name]
 
-    def publish(self, name: str, data: bytes) -> None:
-        """Put a document beside the tables."""
-        self._store.write(self.address / name, data)
-
 
 def _decoded(address: Address, data: bytes) -> Manifest:
     """The manifest in these bytes. Raises StoreError."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -30,7 +29,6 @@ class Report:
     changed_files: int = 0
     """How many runs of `left_out` have a file that differs from its hash."""
     seconds: float = 0.0
-    spark: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def reasons(self) -> str:

@@ -225,13 +225,3 @@ def packed(package: Path, folder: Path) -> Path:
             if file.is_file() and "__pycache__" not in file.parts:
                 archive.write(file, file.relative_to(package))
     return path
-
-
-def versions(spark: Any) -> dict[str, str]:
-    """The description of the machine in a summary: the versions of Spark and Java, and the number of cores."""
-    system = spark._jvm.System
-    return {
-        "spark": spark.version,
-        "java": str(system.getProperty("java.version")),
-        "cores": str(spark.sparkContext.defaultParallelism),
-    }
