@@ -2,7 +2,7 @@
 
 The packed form is `[length of the head, 4 bytes, little-endian][head: JSON][column][column]…`, deflated without a
 header ("deflate-raw"), in the alphabet of base64 for addresses, which has no slash. The head names the columns and the
-number of values in each. timeline_data.js reads it; `unpacked` is its twin for tests.
+number of values in each. timeline_data.js reads it, and tests/harness/pages/unpacking.py.
 """
 
 from __future__ import annotations
@@ -78,21 +78,3 @@ def packed(head: Mapping[str, Any], columns: Mapping[str, Whole | Iterable[int]]
     body = b"".join(varints(values) for values in arrays.values())
     deflated = zlib.compress(len(encoded).to_bytes(4, "little") + encoded + body, level=6, wbits=-15)
     return base64.urlsafe_b64encode(deflated).decode().rstrip("=")
-
-
-def unpacked(text: str) -> tuple[dict[str, Any], dict[str, list[int]]]:
-    """(head, columns) of a packed text."""
-    data = zlib.decompress(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)), wbits=-15)
-    place = 4 + int.from_bytes(data[:4], "little")
-    head = json.loads(data[4:place])
-    columns: dict[str, list[int]] = {}
-    for name, length in head["columns"]:
-        columns[name] = []
-        for _ in range(length):
-            value = shift = 0
-            while data[place] & 0x80:
-                value |= (data[place] & 0x7F) << shift
-                shift, place = shift + 7, place + 1
-            columns[name].append(value | data[place] << shift)
-            place += 1
-    return head, columns

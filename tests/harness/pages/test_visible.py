@@ -7,10 +7,10 @@ import re
 from pathlib import Path
 
 from harness.pages import page, tables_page
-from harness.pages.packing import unpacked
 from harness.pages.visible import visible
 from harness.serve import sheets
 from tests.harness.pages.run_folders import build
+from tests.harness.pages.unpacking import unpacked
 
 HOSTILE = "\u202ekey\u0000\u2066\u200f\x9b"
 SHOWN = r"\u202ekey\u0000\u2066\u200f\u009b"

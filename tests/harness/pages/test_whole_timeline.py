@@ -17,10 +17,11 @@ from checkers.history import Operation
 from harness.pages import material, page, whole_timeline
 from harness.pages.fault_bands import fault_bands
 from harness.pages.kept_operations import NEAR_NS, kept
-from harness.pages.packing import Coded, differences, packed, unpacked
+from harness.pages.packing import Coded, differences, packed
 from harness.pages.process_rows import process_rows
 from harness.pages.run_columns import Gathered, RunColumns, operations_at
 from tests.harness.pages.run_folders import build
+from tests.harness.pages.unpacking import unpacked
 
 DATA = re.compile(r'<script type="application/octet-stream;base64" id="timeline-data">([^<]*)</script>')
 
