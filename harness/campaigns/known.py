@@ -60,18 +60,23 @@ class KnownList:
         return "expired" if any(entry.expires < self.today for entry in entries if entry) else "known"
 
 
+def table_in(path: Path, attempt: str = "") -> dict[str, Any]:
+    """The content of a TOML file. WrongUse in one line, with what to `attempt`, if it cannot be read, or is none."""
+    try:
+        return tomllib.loads(path.read_text("utf-8"))
+    except OSError as error:
+        raise WrongUse(f"cannot read {path}: {error.strerror}{attempt}") from error
+    except (ValueError, RecursionError) as error:
+        raise WrongUse(f"{path} is no TOML: {error}") from error
+
+
 def read(path: Path | None, today: datetime.date) -> KnownList:
     """The list in a file; empty without a file. WrongUse if the file has errors."""
     if path is None:
         return KnownList((), today)
-    table: dict[str, Any] | None = None
+    table = table_in(path)
     try:
-        table = tomllib.loads(path.read_text())
         file = msgspec.convert(table, _File)
-    except OSError as error:
-        raise WrongUse(f"cannot read {path}: {error.strerror}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise WrongUse(f"{path} is no TOML: {error}") from error
     except msgspec.ValidationError as error:
         raise WrongUse(
             f"{path}: {in_words(error, table, _File)}; "

@@ -46,7 +46,6 @@ from __future__ import annotations
 import datetime
 import hashlib
 import itertools
-import tomllib
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -57,6 +56,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from harness.campaigns.bars import Certifying
+from harness.campaigns.known import table_in
 from harness.errors import NotHere, WrongUse
 from harness.plan.plan import Name, Plan, fault_names
 from harness.run.assemble import CLUSTERS, parts_of
@@ -177,14 +177,9 @@ class Campaign:
 def read(path: Path, *, runs_here: bool = True, day: datetime.date | None = None) -> Campaign:
     """The campaign in a file; WrongUse with one line that names its errors. `runs_here`: as in `parts_of`; `day`:
     selects the values of rotating fields, None: today (UTC)."""
-    table: Any = None
+    table = table_in(path, attempt="; try: plans/smoke.toml")
     try:
-        table = tomllib.loads(path.read_text())
         file = msgspec.convert(table, CampaignFile)
-    except OSError as error:
-        raise WrongUse(f"cannot read {path}: {error.strerror}; try: plans/smoke.toml") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise WrongUse(f"{path} is no TOML: {error}") from error
     except msgspec.ValidationError as error:
         reason = in_words(error, table, CampaignFile)
         raise WrongUse(f"{path}: {reason}; docs/campaigns.md shows the form") from error

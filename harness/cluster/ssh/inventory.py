@@ -71,10 +71,10 @@ def read(path: str, *, accept_new_host_keys: bool = False) -> tuple[Host, ...]:
     """The hosts of an inventory file. WrongUse says, in one line, what is wrong with it or its keys."""
     file = given_path(path)
     try:
-        table = tomllib.loads(file.read_text())
+        table = tomllib.loads(file.read_text("utf-8"))
     except OSError as error:
         raise WrongUse(f"cannot read the inventory {path}: {error.strerror}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:
         raise WrongUse(f"{path}: not TOML: {error}") from error
     rows = table.pop("hosts", None)
     if not isinstance(rows, list) or not rows or not all(isinstance(row, dict) for row in rows):

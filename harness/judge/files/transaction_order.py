@@ -18,7 +18,7 @@ def read_order(path: Path) -> Mapping[int, float]:
     """Numbers by the index of a transaction's completion (or invocation). Raises WrongUse for no map in JSON or EDN."""
     wanted = "--transaction-order: expected a map of indexes to numbers in JSON or EDN, as {3 0, 5 1}"
     try:
-        value = given(path.read_text())
+        value = given(path.read_text("utf-8"))
     except (OSError, UnicodeDecodeError) as error:
         raise WrongUse(
             f"--transaction-order: cannot read {path}: {getattr(error, 'strerror', None) or error}"

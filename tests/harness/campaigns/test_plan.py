@@ -81,6 +81,7 @@ def test_the_matrix_is_worked_out_with_exclusions_and_changes(tmp_path: Path) ->
         ("sedes = 2\n[matrix]\nnodes = [3]", r"there is no field 'sedes'"),
         ("name = 'latest'\n[matrix]\nnodes = [3]", r"the name 'latest' is taken"),
         ("[matrix", r"is no TOML"),
+        (f"matrix = {'[' * 9_000}", r"is no TOML"),
         ("[[part]]\nmatrix = {}", r"each part's matrix needs at least one field"),
         (
             "rotate = { workload = 1 }\n[matrix]\nnodes = [3]",

@@ -68,6 +68,7 @@ def test_unknown_hosts_are_believed_only_where_somebody_said_so(tmp_path: Path) 
         ('[[hosts]]\nhost = "a"\nkey = "none"\n', "none, cannot be read: No such file or directory"),
         ('[[hosts]]\nhost = "a"\nnode_ports = [4000, 3000]\n', "expected [first, last], got [4000, 3000]"),
         ("[[hosts", "not TOML"),
+        (f"hosts = {'[' * 9_000}", "not TOML"),
     ],
 )
 def test_what_is_wrong_is_said_in_one_line(tmp_path: Path, text: str, expected: str) -> None:
