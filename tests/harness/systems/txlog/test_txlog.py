@@ -218,7 +218,7 @@ def test_parts_that_stay_apart_are_settled() -> None:
     [
         ({"split_timeout": 0.5}, "above two idle rounds"),
         ({"bugs": ("no-such",)}, "it has: "),
-        ({"workload": "append"}, "asks for Add, Append"),
+        ({"workload": "append"}, "asks for Append, which the client"),
     ],
 )
 def test_what_cannot_be_is_refused(fields: dict[str, Any], words: str) -> None:
