@@ -343,7 +343,7 @@ class _Judge:
         self._claims += 1
         has = dict(claimed.vclock)
         for origin, lsn in disk.before.items():
-            if has and origin and has.get(origin, 0) < lsn:
+            if has and has.get(origin, 0) < lsn:
                 self._breach(
                     "rows-lost",
                     (claimed.node, origin),

@@ -174,6 +174,47 @@ def test_a_confirm_of_a_promote_is_about_what_that_promote_keeps() -> None:
     assert verdict.result == "valid", verdict.witnesses
 
 
+def test_a_vote_on_the_disk_may_be_sent_and_another_is_one_breach() -> None:
+    """Broken, every vote would be an alarm, or one that is not on the disk as many as there are messages with it."""
+    voted = (*SOUND, durable(80, "n3", vote(1, 2, 1)), Claimed(81, "n3", "election", (), 2, 1))
+    assert judged(voted).result == "valid"
+    other = [Claimed(time_ns, "n3", "election", (), 2, 2) for time_ns in (82, 83)]
+    assert judged((*voted, *other)).details["breaches"] == {"vote-not-durable": 1}
+
+
+def test_a_quorum_that_a_node_may_have_counted_by_is_enough() -> None:
+    """Broken, a write would be condemned by a quorum that came while it ran, or by one that is not known."""
+    asked, told = history().events
+    value = {"nodes": list(HEADER.nodes), "quorum": 3, "settled": True}
+    change = Event(index=1, time_ns=50, type="info", process="harness", f="members", value=value)
+    run = History.of(HEADER, (asked, change, structs.replace(told, index=2)))
+    assert judged(SOUND, run).result == "valid"
+    unknown = History.of(Header(nodes=HEADER.nodes), history().events)
+    assert judged(BREACHES["answered-before-quorum"], unknown).result == "valid"
+
+
+def test_a_read_is_not_behind_a_confirm_of_its_own_moment_nor_behind_its_snapshot() -> None:
+    """Broken, a node would be blamed for a CONFIRM that came with the question, or for what it got as data."""
+    at_once = (*WRITTEN, durable(10, "n1", CONFIRM), Answered(50, "n2", 7))
+    assert check(read(), effects=at_once, promotes="at once", linearizable_reads=True).result == "valid"
+    joined = (Begun(7, "n3", ((1, 3),), 1), durable(8, "n1", CONFIRM), Answered(50, "n3", 7))
+    assert (
+        check(read(), effects=(*WRITTEN, *joined), promotes="at once", linearizable_reads=True).result
+        == "valid"
+    )
+
+
+def test_what_any_log_had_confirmed_counts_and_what_it_discarded_does_not() -> None:
+    """Broken, a log that confirms less hides one that confirms more, or a ROLLBACK is a CONFIRM."""
+    more, whole = write(1, 3), (confirm(1, 4, until=2), confirm(1, 5, until=3))
+    logs = [durable(7, node, WRITE, more) for node in HEADER.nodes]
+    less = (durable(8, "n1", *whole), durable(9, "n2", whole[0]), Answered(50, "n2", 7))
+    verdict = check(read(), effects=(*logs, *less), promotes="at once", linearizable_reads=True)
+    assert set(verdict.details["breaches"]) == {"read-behind"}
+    discarded = (*logs, durable(8, "n1", rollback(1, 4, 3)), Answered(50, "n2", 7))
+    assert check(read(), effects=discarded, promotes="at once", linearizable_reads=True).result == "valid"
+
+
 def test_promotes_that_name_each_other_come_to_an_end() -> None:
     """Broken, the judge would hang over a node that writes a PROMOTE of its own lsn."""
     rows = (promote(1, 2, over=2, until=1, term=2), promote(2, 1, over=1, until=2, term=3), confirm(1, 3, 2))
@@ -183,7 +224,8 @@ def test_promotes_that_name_each_other_come_to_an_end() -> None:
 def test_a_sound_record_breaks_none() -> None:
     """Breaks if the check were an alarm about a store that keeps its order."""
     verdict = judged(SOUND)
-    assert (verdict.result, verdict.model, verdict.details["writes"]) == ("valid", MODEL, 1)
+    assert (verdict.result, verdict.model) == ("valid", MODEL)
+    assert (verdict.details["writes"], verdict.details["claims"]) == (1, 1)
 
 
 def test_without_a_record_nothing_is_said() -> None:
@@ -217,6 +259,21 @@ def test_an_asynchronous_write_needs_its_own_disk_alone() -> None:
     assert set(judged(early).details["breaches"]) == {"answered-before-confirm"}
 
 
+def test_a_transaction_of_several_rows_is_one() -> None:
+    """Broken, a transaction would be judged by one row: as asynchronous, or as safe where the last row is missing."""
+    first = structs.replace(write(1, 2, waits=False), first=2, ends=False)
+    for rows in (
+        (first, write(1, 3)),
+        (structs.replace(first, is_synchronous=True), write(1, 3, waits=False)),
+    ):
+        rows = (rows[0], structs.replace(rows[1], first=2))
+        written = (*SOUND[:3], durable(30, "n1", *rows, process=7), durable(60, "n1", confirm(1, 4, until=3)))
+        alone = judged((*written, SOUND[7]))
+        assert (set(alone.details["breaches"]), alone.details["writes"]) == ({"answered-before-quorum"}, 1)
+        both = judged((*written[:4], durable(40, "n2", *rows), *written[4:], SOUND[7]))
+        assert (both.result, both.details["writes"]) == ("valid", 1)
+
+
 def test_what_a_snapshot_holds_is_held() -> None:
     """Breaks if a node that joined were blamed for rows that it got as data."""
     joined = (
@@ -236,6 +293,7 @@ def test_a_node_that_joins_anew_and_keeps_all_is_left_in_peace() -> None:
         Begun(66, "n3", ((1, 1), (2, 9)), 2),
         durable(67, "n3", WRITE),
         Claimed(68, "n3", "acknowledgement", ((1, 2), (2, 9)), 2, 0),
+        Claimed(69, "n3", "election", (), 2, 0),
     )
     assert judged((*SOUND[:7], *anew, SOUND[7])).result == "valid"
 
@@ -247,6 +305,7 @@ def test_a_write_is_joined_by_what_it_alone_wrote_where_no_request_tells() -> No
         for each in BREACHES["answered-before-quorum"]
     )
     assert judged(untold).details["not_joined"] == 1
+    assert judged(untold, history(outcome="info")).details["not_joined"] == 0
     verdict = check(history(), effects=untold, promotes="at once", joined={0: [(1, 2)]})
     assert set(verdict.details["breaches"]) == {"answered-before-quorum"}
 
