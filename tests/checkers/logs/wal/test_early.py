@@ -261,12 +261,9 @@ def test_an_asynchronous_write_needs_its_own_disk_alone() -> None:
 
 def test_a_transaction_of_several_rows_is_one() -> None:
     """Broken, a transaction would be judged by one row: as asynchronous, or as safe where the last row is missing."""
-    first = structs.replace(write(1, 2, waits=False), first=2, ends=False)
-    for rows in (
-        (first, write(1, 3)),
-        (structs.replace(first, is_synchronous=True), write(1, 3, waits=False)),
-    ):
-        rows = (rows[0], structs.replace(rows[1], first=2))
+    for waits in (True, False):
+        first = structs.replace(write(1, 2, waits=waits), first=2, ends=False)
+        rows = (first, structs.replace(write(1, 3, waits=not waits), first=2))
         written = (*SOUND[:3], durable(30, "n1", *rows, process=7), durable(60, "n1", confirm(1, 4, until=3)))
         alone = judged((*written, SOUND[7]))
         assert (set(alone.details["breaches"]), alone.details["writes"]) == ({"answered-before-quorum"}, 1)
