@@ -88,3 +88,19 @@ def test_a_poster_counts_as_long_as_it_has_the_base() -> None:
     assert rules(fine) == set()
     fine["n2"].insert(1, ["caught-up", 0, [A], "n1"])
     assert rules(fine) == {"bound-too-high"}
+
+
+def test_each_round_has_the_counters_of_its_own_base() -> None:
+    """Broken, a poster would count in all rounds as in the first one: every later bound would be an alarm."""
+    first, late = added(0, 5, ["n2"], [], A), added(1, 9, ["n2"], [], ref(5, "n2-1"))
+    said = logs(made(1, "n1-1"), heard("n2", 5, 5), first, heard("n2", 9, 9), late)
+    said["n2"] += [added(0, 5, ["n1"], [], A), heard("n1", 9, 9)]
+    assert rules(said) == set()
+    said["n2"][-1:] = [heard("n1", 8, 8)]
+    assert rules(said) == {"bound-too-high"}
+
+
+def test_a_record_may_break_several_rules() -> None:
+    """Broken, of several breaches by one record only the last one would be told."""
+    assert rules(logs(made(1, "n1-1"), made(2, "n1-2", counter=1))) == {"counter-fell", "stamped-too-high"}
+    assert rules(logs(made(2, "n1-1"), made(1, "n1-2"))) == {"counter-fell", "stamped-too-low"}
