@@ -36,8 +36,6 @@ STATUSES: Mapping[Fate, Status] = {
 A node discards a CONFIRM in the same way. So a NOP counts only where a log has the transaction itself.
 """
 
-WITHOUT_ALL_ROWS = frozenset({"confirmed-and-rolled-back"})
-"""The rules that rows which are missing cannot break."""
 Places = Mapping[str, int]
 
 
@@ -285,7 +283,8 @@ class LogCuts:
             )
         )
         if self._damage:
-            witnesses = tuple(witness for witness in verdict.witnesses if witness.rule in WITHOUT_ALL_ROWS)
+            # Missing rows break any other rule.
+            witnesses = tuple(each for each in verdict.witnesses if each.rule == "confirmed-and-rolled-back")
             if not witnesses:
                 return replace(verdict, result="unknown", summary=self._damage[0], witnesses=())
             return replace(verdict, summary=witnesses[0].summary, witnesses=witnesses)

@@ -203,17 +203,15 @@ class _Versions:
         self.lists = is_list(txns)
         self.place = {txn.id: at for at, txn in enumerate(txns)}
         self.versions: dict[str, list[tuple[Txn, tuple[str, ...]]]] = defaultdict(list)
-        self.writer: dict[tuple[str, str], Txn] = {}
         for txn in txns:
             for key in dict.fromkeys(key for f, key, _ in txn.micros if f not in READS):
                 known = self.versions[key]
                 before = known[-1][1] if known and self.lists else ()
                 known.append((txn, (*before, *txn.wrote(key)) if self.lists else tuple(txn.wrote(key)[-1:])))
-                self.writer |= {(key, value): txn for value in txn.wrote(key)}
 
     def check(self) -> None:
         for txn in self.txns:
-            for f, key, shown, _ in self._external(txn):
+            for f, key, shown in self._external(txn):
                 source = self._source(txn, key, shown)
                 if source is not None and self.place[source.id] > self.place[txn.id]:
                     raise ValueError(f"event {txn.id} read {key} ({f}) of one that stands after it")
@@ -316,8 +314,8 @@ class _Versions:
                     if self._source(txn, key, shown) is not last:
                         raise ValueError(f"event {txn.id} read of {key} not what the last before it wrote")
 
-    def _external(self, txn: Txn) -> Iterator[tuple[str, str, tuple[str, ...], bool]]:
-        """(f, key, values by other transactions, whether it is no predicate's) of reads that depend on others."""
+    def _external(self, txn: Txn) -> Iterator[tuple[str, str, tuple[str, ...]]]:
+        """(f, key, values by other transactions) of reads that depend on others."""
         own: dict[str, list[str]] = defaultdict(list)
         state: dict[str, tuple[str, ...]] = {}
         rows: set[str] = set()
@@ -335,7 +333,7 @@ class _Versions:
             row = f == "r" and key not in rows and (self.lists or not own[key])
             rows |= {key} if f == "r" else set()
             if row or state.get(key) != shown:
-                yield f, key, self._of_others(shown, own[key]), f == "r"
+                yield f, key, self._of_others(shown, own[key])
             state[key] = shown
 
     def _of_others(self, shown: tuple[str, ...], own: Sequence[str]) -> tuple[str, ...]:

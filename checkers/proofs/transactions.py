@@ -152,13 +152,16 @@ def _incompatible(key: str, named: Sequence[Txn], known: Known) -> bool:
 
 
 def _aborted(key: str, named: Sequence[Txn], _: Known) -> bool:
-    undone = {value for txn in named if txn.failed for value in txn.wrote(key)}
-    return any(name in undone for txn in named for read in txn.reads(key) for name in _names(read))
+    return _show_undone(key, named, named)
 
 
 def _dirty_update(key: str, named: Sequence[Txn], known: Known) -> bool:
+    return _show_undone(key, named, known.values())
+
+
+def _show_undone(key: str, named: Sequence[Txn], readers: Iterable[Txn]) -> bool:
     undone = {value for txn in named if txn.failed for value in txn.wrote(key)}
-    return any(name in undone for txn in known.values() for read in txn.reads(key) for name in _names(read))
+    return any(name in undone for txn in readers for read in txn.reads(key) for name in _names(read))
 
 
 def _intermediate(key: str, named: Sequence[Txn], _: Known) -> bool:

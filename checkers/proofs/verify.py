@@ -33,13 +33,13 @@ from checkers.verdict import RefusedError, Verdict, Verified, need
 
 STEPS_MAX = 1_000_000
 REGISTERS = {"cas-register": "register"}
+"""Models by their other names."""
 PUTS_AND_TAKES = {
     "queue": ("enqueue", "dequeue"),
     "unordered-queue": ("enqueue", "dequeue"),
     "stack": ("push", "pop"),
     "priority-queue": ("insert", "poll"),
 }
-"""Models by their other names."""
 
 
 def check(history: History, verdict: Verdict, asked: Terms) -> Verified:

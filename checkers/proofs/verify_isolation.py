@@ -342,9 +342,7 @@ def _is_circular(key: str, known: Known, order: int) -> bool:
                 after.setdefault(str(left), set()).add(str(entered))
             if is_ranked_before(a, b) and a.wrote(key) and b.wrote(key):
                 after.setdefault(a.wrote(key)[-1], set()).add(b.wrote(key)[-1])
-    return any(
-        _reaches(after, version, {version} | ({"null"} - {version})) for version in after if version != "null"
-    )
+    return any(_reaches(after, version, {version, "null"}) for version in after if version != "null")
 
 
 def _reaches(after: Mapping[str, set[str]], begin: str, goals: set[str]) -> bool:
