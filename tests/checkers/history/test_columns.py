@@ -278,7 +278,7 @@ def test_some_odd_records_have_rows_of_lines(tmp_path: Path) -> None:
     assert scanned > 20
 
 
-@pytest.mark.parametrize("many", [0, 5])
+@pytest.mark.parametrize("many", [0, 5, 12])
 def test_codes_are_as_wide_as_the_words_are_many(
     many: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -315,6 +315,49 @@ def test_time_goes_on_over_a_line_that_is_left_to_us(
     path = tmp_path / "history.jsonl"
     path.write_bytes(data)
     assert said(jsonl.read, path) == said(jsonl.parse, data)
+
+
+INVOKE = {"type": "invoke", "process": 1, "f": "write"}
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        [INVOKE, INVOKE],
+        [INVOKE | {"process": 2}, {"type": "ok", "process": 1, "f": "write"}],
+        [INVOKE | {"process": 4_095}, {"type": "ok", "process": -1, "f": "write"}],
+        [INVOKE | {"role": "owner", "mode": "m", "node": "n1"}, {"type": "ok", "process": 1, "f": "write"}],
+        *(
+            [INVOKE | {"f": f, "value": asked}, {"type": kind, "process": 1, "f": f, "value": answered}]
+            for f in ("write", "cas", "read", "add")
+            for kind in ("ok", "fail", "info")
+            for asked, answered in [
+                *(
+                    (asked, answered)
+                    for asked in (None, 1, [1, 2])
+                    for answered in (None, 1, 2, [1, 2], [2, 2])
+                ),
+                *(([1, 2], answered) for answered in ([1, 2, 3], [2, 2, 3])),
+                *(
+                    (asked, answered)
+                    for asked in ([1, "a"], [1, 2, 3])
+                    for answered in (1, [1, 2], [1, 2, 3])
+                ),
+            ]
+        ),
+    ],
+)
+def test_what_does_not_add_up_is_refused_in_a_large_file(told: list[dict[str, Any]], tmp_path: Path) -> None:
+    """A large record in which clients share a process number would be judged, or operations have other values."""
+    path = tmp_path / "history.jsonl"
+    jsonl.write(path, Header(), [Event(index=at, time_ns=at, **each) for at, each in enumerate(told)])
+    ours, plain = said(jsonl.read, path), said(jsonl.parse, path.read_bytes())
+    assert ours == plain
+    if isinstance(ours, History) and isinstance(ours.operations, StoredOperations):
+        made = of_operations(plain.operations)
+        assert ours.columns.kind.tolist() == made.kind.tolist()
+        if not (made.kind == OTHER).any():  # columns tell no number of such a value
+            same(ours.columns, made)
 
 
 @pytest.mark.parametrize(
