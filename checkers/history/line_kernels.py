@@ -135,8 +135,8 @@ def _number(data: Array, at: int) -> tuple[int, int]:
     while ZERO <= data[at] <= NINE and at - begin <= 18:
         number = 10 * number + (int(data[at]) - ZERO)
         at += 1
-    # JSON has no leading zeros. -0 is left to the caller: it is another value than 0.
-    if at == begin or at - begin > 18 or (data[begin] == ZERO and (at - begin > 1 or negative)):
+    # JSON has no leading zeros.
+    if at == begin or at - begin > 18 or (data[begin] == ZERO and at - begin > 1):
         return 0, ODD
     return (-number if negative else number), at
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 import re
 from collections.abc import Iterator
@@ -17,7 +18,18 @@ from msgspec import structs
 
 from checkers import by_model, linearizable
 from checkers.domain import rollback_honesty
-from checkers.history import Event, Header, History, HistoryError, columns, jsonl, lines, parquet, tables
+from checkers.history import (
+    Event,
+    Header,
+    History,
+    HistoryError,
+    columns,
+    jsonl,
+    line_kernels,
+    lines,
+    parquet,
+    tables,
+)
 from checkers.history.columns import Columns, of_operations
 from checkers.history.line_kernels import OTHER
 from checkers.history.stored import StoredEvents, StoredOperations
@@ -109,7 +121,7 @@ def _asked(chance: random.Random, fresh: int, states: dict[Any, int | None], *, 
         asked["phase"] = "final"
     if odd and chance.random() < 0.05:
         asked |= chance.choice(
-            ({"wait": "submit"}, {"more": 1}, {"transaction": "n1:7"}, {"sansaction": "x"})
+            ({"wait": "submit"}, {"more": 1}, {"transaction": "n1:7"}, {"xxxxsaction": "x"})
         )
     return {name: each for name, each in asked.items() if each is not None or chance.random() < 0.1}
 
@@ -315,6 +327,102 @@ def test_time_goes_on_over_a_line_that_is_left_to_us(
     path = tmp_path / "history.jsonl"
     path.write_bytes(data)
     assert said(jsonl.read, path) == said(jsonl.parse, data)
+
+
+WELL_FORMED = {"index": "1", "time_ns": "5", "type": '"ok"', "process": "1", "f": '"read"'}
+NINES = "9" * 18
+VALUES = "nul nulx nxll nu null1 01 -0 -01 - 00 0 -7 1.5 1e3 1x tru [] [1] [1;2] [1,2 [1,,2] [,1] [1,2]x [1,2,3] [01,2]"
+CHANGED = {
+    "value": [
+        *VALUES.split(),
+        "",
+        "[1 2]",
+        "[ 1 , 2 ]",
+        "[nul,1]",
+        NINES,
+        f"-{NINES}",
+        f"{NINES}9",
+        f"{NINES}99",
+    ],
+    "index": ["7", "0", '"1"', "1.0", "01", "null", "-1"],
+    "time_ns": ["4", "-5", "null", "5.0", NINES, f"{NINES}9", f"{NINES}99"],
+    "type": ['"okk"', '"o"', "null", '"invoke"', "1", '"info"'],
+    "process": ['"1"', "null", "2", "1.0", "-1", '"monitor"'],
+    "phase": ['"load"', '"final"', '"finall"', "null", "1"],
+    "f": ["null", "1", '"write"', '""', r'"r\u0065ad"', r'"read\n"', '"read\x01"', '"read\x7f"'],
+    "key": ['"x', 'x"', "1", '"x"y', r'"\\"', '""', "nul", '"x""y"'],
+    "node": [r'"\u0061"', r'"\""', '"\x01"', '"\x7f"', '"é"', '"\udcff"'],
+    **{
+        name: ['"x"']
+        for name in ("xxxxsaction", "transaction", "nodes", "erro", "zz", "", "error", "mode", "wait")
+    },
+}
+TWICE = (
+    *(',"f":"read"', ',"index":1', ',"process":2,"process":1', ',"value":[1,2],"value":1', ',"type":"fail"'),
+    *(',"phase":"final","phase":"load"', ",", ',"f"'),
+)
+
+
+def lines_to_read() -> Iterator[str]:
+    """An answer as it should be, and with one part changed, left out, or there twice."""
+
+    def line(fields: dict[str, str]) -> str:
+        return "{" + ",".join(f'"{name}":{each}' for name, each in fields.items())
+
+    for name, changed in CHANGED.items():
+        yield from (f"{line(WELL_FORMED | {name: each})}}}" for each in changed)
+    without_f = {"process": "2", "type": '"invoke"', "f": "null"}
+    yield line(WELL_FORMED | without_f) + "}"
+    for absent in WELL_FORMED:
+        yield f"{line({name: each for name, each in WELL_FORMED.items() if name != absent})}}}"
+    yield from (f"{line(WELL_FORMED)}{twice}}}" for twice in TWICE)
+    yield from (f"{line(WELL_FORMED)}{end}" for end in ("}", "", "}x", "} \t\r", "}}", "},", "]"))
+    yield from ("", " ", "null", "[]", "{}", "{,}", '{"', "x", '"{}"')
+
+
+def test_lines_are_read_alike_in_files_of_all_sizes(tmp_path: Path) -> None:
+    """Of a large record a damaged line would be believed, or a right one be refused, or be another in its copy."""
+    asked = b'{"index":0,"time_ns":5,"type":"invoke","process":1,"f":"read"}'
+    behind = b'{"index":2,"time_ns":9,"type":"invoke","process":3,"f":"read"}\n'
+    path = tmp_path / "history.jsonl"
+    for line in lines_to_read():
+        told = (jsonl.header_line(Header()), asked, line.encode(errors="surrogateescape"), behind)
+        path.write_bytes(b"\n".join(told))
+        ours, plain = said(jsonl.read, path), said(jsonl.parse, b"\n".join(told))
+        assert ours == plain, line
+        if isinstance(ours, History) and (ours.columns.kind != OTHER).all():
+            same(ours.columns, of_operations(plain.operations))
+        if isinstance(ours, History) and '"x"' in line:
+            for name, history in (("ours", ours), ("plain", plain)):
+                parquet.write(tmp_path / name, history)
+            assert (tmp_path / "ours").read_bytes() == (tmp_path / "plain").read_bytes(), line
+
+
+@pytest.mark.parametrize(
+    ("slots", "starts", "pool"), [(64, 64, 999), (8, 64, 999), (64, 6, 999), (64, 64, 9)]
+)
+def test_words_have_numbers_of_their_own(slots: int, starts: int, pool: int) -> None:
+    """An operation would have the name or the key of another, or a full table would be searched for ever."""
+    words = line_kernels.Words(
+        numpy.full(slots, -1, numpy.int64), numpy.zeros(pool, numpy.uint8), numpy.zeros(starts, numpy.int64)
+    )
+    regs = numpy.zeros(line_kernels.REGS, numpy.int64)
+    regs[line_kernels.WORDS] = 1
+    known: dict[bytes, int] = {}
+    for word in (bytes(each) for length in range(4) for each in itertools.product(b"ab", repeat=length)):
+        for _ in range(2):
+            text = numpy.frombuffer(b"x" + word + b"x", numpy.uint8)
+            code = line_kernels.word_of(text, 1, 1 + len(word), regs, words)
+            assert code in (known.get(word, len(known) + 1), line_kernels.NEW_WORD)
+            if code == line_kernels.NEW_WORD:
+                full = 2 * len(known) + 2 >= slots or len(known) + 3 > starts
+                assert full or len(b"".join(known)) + len(word) > pool
+            else:
+                known[word] = code
+    assert (
+        len(known)
+        == {(64, 64, 999): 15, (8, 64, 999): 3, (64, 6, 999): 4, (64, 64, 9): 6}[slots, starts, pool]
+    )
 
 
 INVOKE = {"type": "invoke", "process": 1, "f": "write"}
