@@ -113,7 +113,7 @@ def row_of(header: dict[int, object], body: dict[int, object]) -> Row:
         tsn, is_commit = _first_lsn(lsn, _unsigned(header, _TSN)), bool(flags & COMMIT)
     timestamp = header.get(_TIMESTAMP, 0.0)
     if type(timestamp) is not float:
-        raise MalformedFrame(f"expected a double as the timestamp of a row, got {timestamp!r}")
+        raise MalformedFrame(f"expected a double as the timestamp of a row, got {timestamp!r:.80}")
     return Row(
         row_type,
         _unsigned(header, _REPLICA_ID),

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from nodes.iproto import recurring
 from nodes.iproto.errors import MalformedFrame
 from nodes.iproto.messages import Row, Type
+from nodes.iproto.packing import pack
 from nodes.iproto.recurring import Recurring
 from nodes.iproto.rows import packed_insert, packed_row, rows_of
 
@@ -86,3 +87,10 @@ def test_what_is_cut_off_is_refused(cut: int) -> None:
     for other in (payload[:-cut], payload[:-cut]):
         with pytest.raises(MalformedFrame):
             reads(other)
+
+
+def test_what_is_wrong_with_a_timestamp_is_said_shortly() -> None:
+    """Broken, a damaged row puts all that stands in it, megabytes perhaps, into one line."""
+    with pytest.raises(MalformedFrame) as refused:
+        rows_of(pack({0: 2, 4: "x" * 10_000}) + pack({16: 280, 33: [1]}))
+    assert len(str(refused.value)) < 200
