@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from itertools import pairwise
 from math import isnan
+from operator import attrgetter
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -122,7 +123,7 @@ def _of_operations(rows: list[dict[str, Any]]) -> History:
             extra[OBSERVING] = True
         if row.real_time is False:
             extra[TIMELESS] = True
-    events.sort(key=_index)
+    events.sort(key=attrgetter("index"))
     for one, other in pairwise(events):
         if one.index == other.index:
             raise _no_operation(f"two events with index {one.index}")
@@ -152,10 +153,6 @@ def _events(row: _OperationRow) -> list[Event]:
             )
         )
     return events
-
-
-def _index(event: Event) -> int:
-    return event.index
 
 
 def _asked(f: str, value: Any) -> Any:

@@ -81,7 +81,7 @@ def _client(event: Event, index: int, key: str | None, observed: bool | None) ->
         f":type :{event.type}",
         f":process {event.process}",
         f":f {edn.keyword(event.f)}",
-        f":value [{_key(key)} {value}]" if key is not None else f":value {value}",
+        f":value [{edn.write(key)} {value}]" if key is not None else f":value {value}",
     ]
     words = (("error", event.error), ("node", event.node), ("mode", event.mode), ("role", event.role))
     fields += [f":{name} {edn.write(word)}" for name, word in words if word is not None]
@@ -90,10 +90,6 @@ def _client(event: Event, index: int, key: str | None, observed: bool | None) ->
     if observed is not None:
         fields.append(f":{REFUSAL_OBSERVED} {edn.write(observed)}")
     return "{" + ", ".join(fields) + "}"
-
-
-def _key(key: str | None) -> str:
-    return edn.write(key)
 
 
 def _value(f: str, value: Any) -> str:

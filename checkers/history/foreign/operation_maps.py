@@ -157,10 +157,6 @@ def paired(
         ) from error
 
 
-def _is_whole(value: Any) -> bool:
-    return type(value) is int
-
-
 def _time_ns(entry: Map, place: int) -> int:
     given = entry.get("time")
     return given if type(given) is int and given >= 0 else place
@@ -172,7 +168,7 @@ def _is_word_or_none(process: Any) -> bool:
 
 
 def _is_client(entry: Map) -> bool:
-    return entry.get("process") is None or _is_whole(entry["process"])
+    return entry.get("process") is None or type(entry["process"]) is int
 
 
 def _is_keyed(clients: Iterable[Map]) -> bool:
