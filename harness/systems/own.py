@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import importlib.util
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -148,16 +148,26 @@ class OwnStore(System):
     def __post_init__(self) -> None:
         must_be_promises(self.promised)
         for name in ("able", "packages", "files", "cannot_join_says", "may_end_under"):
-            if isinstance(text := getattr(self, name), str):
-                # Each letter would count: any last words would have one of those that say "cannot join".
-                raise WrongUse(f"{name} is a tuple of texts; got {text!r}; try: ({text!r},)")
+            texts = getattr(self, name)
+            # Each letter of a text would count: any last words would have one of those that say "cannot join".
+            if not isinstance(texts, tuple | list) or not all(isinstance(text, str) for text in texts):
+                hint = f"; try: ({texts!r},)" if isinstance(texts, str) else ""
+                raise WrongUse(f"{name} is a tuple of texts; got {texts!r}{hint}")
         for name, choices in (("able", ALL_ABILITIES), ("may_end_under", MAY_END_NODES)):
             if unknown := [word for word in getattr(self, name) if word not in choices]:
                 raise WrongUse(f"{name} is of {', '.join(sorted(choices))}; got {unknown[0]!r}")
         if self.leader not in LED:
             raise WrongUse(f"leader is one of {', '.join(map(repr, LED))}; got {self.leader!r}")
+        client: Any = self.client
+        if not (isinstance(client, Client) and isinstance(client.speaks, Set)):
+            raise WrongUse(f"client has connect or converse, and speaks a set of operations; got {client!r}")
+        options: Any = self.options
+        if not (isinstance(options, type) and issubclass(options, Options)):
+            raise WrongUse(f"options is a class, as harness.systems.own.OwnOptions; got {options!r}")
         if isinstance(self.client, LibraryClient):
             object.__setattr__(self, "wire", None)
+        elif self.wire is None:
+            raise WrongUse("a client of messages needs a wire; got None")
 
     def completed(self, plan: Plan) -> Plan:
         return msgspec.structs.replace(plan, leader=self.leader)

@@ -110,6 +110,17 @@ def test_what_is_no_store_is_told_in_one_line(tmp_path: Path, text: str | None, 
             "cannot_join_says is a tuple of texts; got 'no room'; try: ('no room',)",
         ),
         ("may_end_under=('disk',)", "may_end_under is of clock, "),
+        ("packages=3", "packages is a tuple of texts; got 3"),
+        ("files=(3,)", "files is a tuple of texts; got (3,)"),
+        ("client=None", "client has connect or converse, and speaks a set of operations; got None"),
+        ("client=Library", "client has connect or converse, and speaks a set of operations; got <class"),
+        (
+            "client=Library(print, [3])",
+            "client has connect or converse, and speaks a set of operations; got L",
+        ),
+        ("options=OwnOptions()", "options is a class, as harness.systems.own.OwnOptions; got OwnOptions(quo"),
+        ("options=dict", "options is a class, as harness.systems.own.OwnOptions; got <class 'dict'>"),
+        ("wire=None", "a client of messages needs a wire; got None"),
     ],
 )
 def test_a_word_that_no_promise_has_is_refused_with_the_choices(
@@ -117,7 +128,10 @@ def test_a_word_that_no_promise_has_is_refused_with_the_choices(
 ) -> None:
     """If it failed, a typing error would take a promise away, or end as a defect of the harness."""
     store = tmp_path / "mystore.py"
-    store.write_text(f"from harness.systems.own import OwnStore\nSYSTEM = OwnStore('a store', {words})\n")
+    imports = (
+        "from harness.clients.client import Library\nfrom harness.systems.own import OwnOptions, OwnStore\n"
+    )
+    store.write_text(f"{imports}SYSTEM = OwnStore('a store', {words})\n")
     assert main(["run", "--system", str(store), "--results", str(tmp_path)]) == 64
     (line,) = capsys.readouterr().err.strip().splitlines()
     assert f"mystore.py: {told}" in line
