@@ -8,6 +8,7 @@ its nodes write and send (`harness.systems.parts.Variety`).
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -77,6 +78,14 @@ class Scene:
 
     def lasts(self, least_ms: int, most_ms: int) -> int:
         return self.chance.randrange(least_ms, most_ms) * MILLISECOND_NS
+
+    def lasting(self, least_ms: int, most_ms: int) -> int:
+        """As likely between 30 and 90 ms as between 1 and 3 s."""
+        drawn = self.chance.uniform(math.log(least_ms), math.log(most_ms))
+        return int(math.exp(drawn) * MILLISECOND_NS)
+
+    def one(self) -> str:
+        return self.chance.choice(list(self.nodes))
 
     def add(self, name: str, does: str, lasts_ns: int, on: Moment | None = None, **fields: Any) -> None:
         self.faults.append(

@@ -20,7 +20,6 @@ and how long it lasts is drawn evenly over orders of magnitude, so that one ends
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -54,12 +53,6 @@ LATE = (("row",), ("row",), ("row", "confirm"), ("row", "confirm"), ("confirm",)
 """Messages withheld from a lagging node; those behind them on a stream wait too, until the link is given up."""
 
 
-def _lasts_ns(scene: Scene, least_ms: int, most_ms: int) -> int:
-    """As likely between 30 and 90 ms as between 1 and 3 s."""
-    drawn = scene.chance.uniform(math.log(least_ms), math.log(most_ms))
-    return int(math.exp(drawn) * MILLISECOND_NS)
-
-
 def _moment(scene: Scene) -> Moment:
     """Anything that a node may do."""
     chance = scene.chance
@@ -86,15 +79,15 @@ def _begins(scene: Scene) -> Moment:
 
 def _promotes(scene: Scene) -> None:
     node = scene.chance.choice(("@next", "@next", "@after", "@old", *scene.nodes))
-    scene.add("promote", "failover", _lasts_ns(scene, 200, 3_000), _begins(scene), nodes=(node,))
+    scene.add("promote", "failover", scene.lasting(200, 3_000), _begins(scene), nodes=(node,))
 
 
 def _owner_dies(scene: Scene) -> None:
-    scene.add("kill-owner", scene.death(), _lasts_ns(scene, 100, 1_500), _begins(scene), nodes=("@owner",))
+    scene.add("kill-owner", scene.death(), scene.lasting(100, 1_500), _begins(scene), nodes=("@owner",))
 
 
 def _owner_stops(scene: Scene) -> None:
-    scene.add("pause-owner", "pause", _lasts_ns(scene, 100, 3_000), _begins(scene), nodes=("@owner",))
+    scene.add("pause-owner", "pause", scene.lasting(100, 3_000), _begins(scene), nodes=("@owner",))
 
 
 def _owner_is_cut_off(scene: Scene) -> None:
@@ -104,7 +97,7 @@ def _owner_is_cut_off(scene: Scene) -> None:
         (("@others", "@owner"),),
     )
     links = scene.chance.choice(ways)
-    scene.add("cut-owner", "hold", _lasts_ns(scene, 300, 3_000), _begins(scene), links=links)
+    scene.add("cut-owner", "hold", scene.lasting(300, 3_000), _begins(scene), links=links)
 
 
 def _queue_fills(scene: Scene) -> None:
@@ -113,7 +106,7 @@ def _queue_fills(scene: Scene) -> None:
     Mostly a node starts again in the middle of it, or the ROLLBACK takes its time.
     """
     links: tuple[Link, ...] = (("@others", "@owner"),)
-    full_ns = _lasts_ns(scene, 400, 3_000)
+    full_ns = scene.lasting(400, 3_000)
     scene.add("hold-ack", "hold", full_ns, links=links, kinds=("ack",))
     if scene.chance.random() < 0.6:
         dies = soon(int(scene.chance.uniform(0.05, 0.7) * full_ns))
@@ -121,15 +114,13 @@ def _queue_fills(scene: Scene) -> None:
         lasts_ns = int(scene.chance.uniform(0.05, 0.4) * full_ns)
         scene.add("kill-in-queue", scene.death(), lasts_ns, dies, nodes=(node,))
     if scene.chance.random() < 0.4:
-        lasts_ns = _lasts_ns(scene, 400, 4_000)
+        lasts_ns = scene.lasting(400, 4_000)
         if scene.chance.random() < 0.5:  # the acknowledgements arrive meanwhile
-            lasts_ns = full_ns + _lasts_ns(scene, 50, 800)
+            lasts_ns = full_ns + scene.lasting(50, 800)
         scene.add("slow-disk", "slow-disk", lasts_ns, nodes=("@owner",), kinds=("rollback",))
     if scene.chance.random() < 0.2:
         written = Moment(does="writes", what="rollback")
-        scene.add(
-            "full-disk", "disk-error", _lasts_ns(scene, 20, 600), written, nodes=("@it",), error="ENOSPC"
-        )
+        scene.add("full-disk", "disk-error", scene.lasting(20, 600), written, nodes=("@it",), error="ENOSPC")
 
 
 def _node_lags(scene: Scene) -> None:
@@ -141,7 +132,7 @@ def _node_lags(scene: Scene) -> None:
     chance = scene.chance
     late = chance.choice(("@next", "@next", "@after", *scene.nodes))
     kinds = chance.choice(LATE)
-    lasts_ns = _lasts_ns(scene, 400, 4_000)
+    lasts_ns = scene.lasting(400, 4_000)
     name = "hold-" + (kinds or ("all",))[0]
     scene.add(name, "hold", lasts_ns, links=(("*", late),), kinds=kinds)
     if len(scene.nodes) > 4 and chance.random() < 0.5:
@@ -149,18 +140,16 @@ def _node_lags(scene: Scene) -> None:
         scene.add(name, "hold", int(chance.uniform(0.3, 1.0) * lasts_ns), links=(("*", second),), kinds=kinds)
     if chance.random() < 0.3:
         at = soon(int(chance.uniform(0.0, 0.7) * lasts_ns))
-        scene.add(
-            "hold-ack", "hold", _lasts_ns(scene, 50, 800), at, links=(("@others", late),), kinds=("ack",)
-        )
+        scene.add("hold-ack", "hold", scene.lasting(50, 800), at, links=(("@others", late),), kinds=("ack",))
     middle = soon(int(chance.uniform(0.1, 0.9) * lasts_ns))
     turn = chance.random()
     if turn < 0.4:
         node = chance.choice((late, late, "@after", "@next"))
-        scene.add("promote", "failover", _lasts_ns(scene, 200, 3_000), middle, nodes=(node,))
+        scene.add("promote", "failover", scene.lasting(200, 3_000), middle, nodes=(node,))
     elif turn < 0.7:
-        scene.add("kill-owner", scene.death(), _lasts_ns(scene, 100, 3_000), middle, nodes=("@owner",))
+        scene.add("kill-owner", scene.death(), scene.lasting(100, 3_000), middle, nodes=("@owner",))
     elif turn < 0.9:
-        scene.add("kill-late", scene.death(), _lasts_ns(scene, 20, 1_000), middle, nodes=(late,))
+        scene.add("kill-late", scene.death(), scene.lasting(20, 1_000), middle, nodes=(late,))
 
 
 def _joins_anew(scene: Scene) -> None:
@@ -174,17 +163,17 @@ def _joins_anew(scene: Scene) -> None:
     scene.add("kill-for-long", scene.death(), away_ns, soon(), nodes=(away,))
     after_ns = scene.lasts(20, 300)
     for node in chance.sample([node for node in scene.nodes if node != away], len(scene.nodes) - 1):
-        dead_ns = _lasts_ns(scene, 20, 150)
+        dead_ns = scene.lasting(20, 150)
         scene.add("kill-in-turn", scene.death(), dead_ns, soon(after_ns), nodes=(node,))
         after_ns += dead_ns + scene.lasts(150, 400)
     if chance.random() < 0.5:
         turn = soon(away_ns - scene.lasts(0, 100) + scene.lasts(0, 300))
         if chance.random() < 0.5:
             scene.add(
-                "promote", "failover", _lasts_ns(scene, 200, 2_000), turn, nodes=(chance.choice(scene.nodes),)
+                "promote", "failover", scene.lasting(200, 2_000), turn, nodes=(chance.choice(scene.nodes),)
             )
         else:
-            scene.add("kill-owner", scene.death(), _lasts_ns(scene, 50, 1_500), turn, nodes=("@owner",))
+            scene.add("kill-owner", scene.death(), scene.lasting(50, 1_500), turn, nodes=("@owner",))
 
 
 def _rivals_stand(scene: Scene) -> None:
@@ -230,13 +219,13 @@ def _late_messages(scene: Scene) -> None:
     begin, end = _role(scene), chance.choice(("@others", "@owner", "@next", "*", *scene.nodes))
     links: tuple[Link, ...] = chance.choice((((begin, end),), ((end, begin),)))
     on = _moment(scene) if chance.random() < 0.3 else None
-    scene.add("hold-" + kinds[0], "hold", _lasts_ns(scene, 50, 3_000), on, links=links, kinds=kinds)
+    scene.add("hold-" + kinds[0], "hold", scene.lasting(50, 3_000), on, links=links, kinds=kinds)
 
 
 def _slow(scene: Scene) -> None:
     """A disk takes its time with records of a kind, or with all."""
     kind = scene.chance.choice(RECORDS)
-    lasts_ns = _lasts_ns(scene, 50, 2_500)
+    lasts_ns = scene.lasting(50, 2_500)
     scene.add("slow-disk", "slow-disk", lasts_ns, nodes=(_role(scene),), kinds=(kind,) if kind else ())
 
 
@@ -247,40 +236,40 @@ def _full(scene: Scene) -> None:
     target = "@it"
     if chance.random() < 0.5:
         target = "@owner"
-        scene.add("slow-disk", "slow-disk", _lasts_ns(scene, 50, 600), nodes=(target,), kinds=(what,))
+        scene.add("slow-disk", "slow-disk", scene.lasting(50, 600), nodes=(target,), kinds=(what,))
     moment = Moment(
         does="writes",
         what=what,
         nth=chance.choice(NTH),
         after_ns=chance.choice(AFTER_MS) * MILLISECOND_NS,
     )
-    scene.add("full-disk", "disk-error", _lasts_ns(scene, 20, 1_000), moment, nodes=(target,), error="ENOSPC")
+    scene.add("full-disk", "disk-error", scene.lasting(20, 1_000), moment, nodes=(target,), error="ENOSPC")
 
 
 def _death(scene: Scene) -> None:
     """A node dies at a moment, its own or that of another, and comes back soon or late."""
     node = "@it" if scene.chance.random() < 0.7 else _role(scene)
     moment = _moment(scene)
-    lasts_ns = _lasts_ns(scene, 50, 1_500)
+    lasts_ns = scene.lasting(50, 1_500)
     scene.add(f"kill-at-{moment.what}", scene.death(), lasts_ns, moment, nodes=(node,))
 
 
 def _dies_writing(scene: Scene) -> None:
     """A node dies with records that are written and not synced; often again, as soon as it has read them."""
     chance, node = scene.chance, scene.chance.choice(list(scene.nodes))
-    lasts_ns = _lasts_ns(scene, 50, 1_000)
+    lasts_ns = scene.lasting(50, 1_000)
     scene.add("slow-disk", "slow-disk", lasts_ns, nodes=(node,))
-    dies_ns, dead_ns = int(chance.uniform(0.2, 0.9) * lasts_ns), _lasts_ns(scene, 20, 400)
+    dies_ns, dead_ns = int(chance.uniform(0.2, 0.9) * lasts_ns), scene.lasting(20, 400)
     scene.add("kill-writing", scene.death(), dead_ns, soon(dies_ns), nodes=(node,))
     if chance.random() < 0.5:
-        again_ns = dies_ns + dead_ns + _lasts_ns(scene, 1, 300)
-        scene.add("power-again", "power", _lasts_ns(scene, 50, 800), soon(again_ns), nodes=(node,))
+        again_ns = dies_ns + dead_ns + scene.lasting(1, 300)
+        scene.add("power-again", "power", scene.lasting(50, 800), soon(again_ns), nodes=(node,))
 
 
 def _stop(scene: Scene) -> None:
     """A node stops in the middle of something."""
     moment = _moment(scene)
-    scene.add(f"pause-at-{moment.what}", "pause", _lasts_ns(scene, 50, 1_500), moment, nodes=("@it",))
+    scene.add(f"pause-at-{moment.what}", "pause", scene.lasting(50, 1_500), moment, nodes=("@it",))
 
 
 HINDRANCES: tuple[tuple[Callable[[Scene], None], int], ...] = (

@@ -13,8 +13,6 @@ Kinds of records: prepared, committed, rolled-back, start, finish, rebalanced, b
 
 from __future__ import annotations
 
-import math
-
 from msgspec.structs import replace
 
 from harness.faults.directed import MILLISECOND_NS, Scene, Scenes
@@ -54,16 +52,6 @@ NTH = (1, 1, 1, 2, 3, 10, 30)
 AFTER_MS = (0, 0, 0, 1, 5, 20)
 
 
-def _lasts_ns(scene: Scene, least_ms: int, most_ms: int) -> int:
-    """As likely between 30 and 90 ms as between 1 and 3 s."""
-    drawn = scene.chance.uniform(math.log(least_ms), math.log(most_ms))
-    return int(math.exp(drawn) * MILLISECOND_NS)
-
-
-def _one(scene: Scene) -> str:
-    return scene.chance.choice(list(scene.nodes))
-
-
 def _in_cut(scene: Scene) -> Moment:
     """A server writes START or FINISH, or the coordinator hands out the entry of a cut."""
     after_ns = scene.chance.choice(AFTER_MS) * MILLISECOND_NS
@@ -80,51 +68,51 @@ def _in_cut(scene: Scene) -> Moment:
 def _discovery_is_late(scene: Scene) -> None:
     """One node hears of a cut by marked messages first, or last of all."""
     on = Moment(does="sends", what=NEWS_OF_CUT) if scene.chance.random() < 0.5 else None
-    links: tuple[Link, ...] = (("*", _one(scene)),)
-    scene.add("hold-discovery", "hold", _lasts_ns(scene, 20, 700), on, links=links, kinds=DISCOVERY)
+    links: tuple[Link, ...] = (("*", scene.one()),)
+    scene.add("hold-discovery", "hold", scene.lasting(20, 700), on, links=links, kinds=DISCOVERY)
 
 
 def _members_are_late(scene: Scene) -> None:
     """One node hears late that another one has left or joined, or that it has joined itself, while cuts begin."""
     on = Moment(does="sends", what=NEWS_OF_MEMBERS, nth=scene.chance.choice((1, 1, 2, 3, 5)))
-    node = _one(scene)
+    node = scene.one()
     if scene.chance.random() < 0.5:
-        scene.add("kill-one", scene.death(), _lasts_ns(scene, 50, 2_000), nodes=(node,))
+        scene.add("kill-one", scene.death(), scene.lasting(50, 2_000), nodes=(node,))
     links: tuple[Link, ...] = (("*", node),)
-    scene.add("hold-members", "hold", _lasts_ns(scene, 50, 2_500), on, links=links, kinds=DISCOVERY)
+    scene.add("hold-members", "hold", scene.lasting(50, 2_500), on, links=links, kinds=DISCOVERY)
 
 
 def _markers_are_late(scene: Scene) -> None:
     """Marked messages arrive when the cut is over, or when the next one runs."""
-    links = ((_one(scene), "*"),) if scene.chance.random() < 0.5 else (("*", _one(scene)),)
-    scene.add("hold-marked", "hold", _lasts_ns(scene, 20, 1_200), links=links, kinds=(MARKED,))
+    links = ((scene.one(), "*"),) if scene.chance.random() < 0.5 else (("*", scene.one()),)
+    scene.add("hold-marked", "hold", scene.lasting(20, 1_200), links=links, kinds=(MARKED,))
 
 
 def _dies_in_cut(scene: Scene) -> None:
-    scene.add("kill-in-cut", scene.death(), _lasts_ns(scene, 50, 2_500), _in_cut(scene), nodes=("@it",))
+    scene.add("kill-in-cut", scene.death(), scene.lasting(50, 2_500), _in_cut(scene), nodes=("@it",))
 
 
 def _stops_in_cut(scene: Scene) -> None:
-    scene.add("pause-in-cut", "pause", _lasts_ns(scene, 50, 2_500), _in_cut(scene), nodes=("@it",))
+    scene.add("pause-in-cut", "pause", scene.lasting(50, 2_500), _in_cut(scene), nodes=("@it",))
 
 
 def _coordinator_dies(scene: Scene) -> None:
     """The coordinator dies with the entry of a cut on its way, while the cut cannot end before a new one is there."""
     begun = Moment(does="sends", what=NEWS_OF_CUT, after_ns=scene.chance.choice(AFTER_MS) * MILLISECOND_NS)
-    slow = _one(scene)
+    slow = scene.one()
     scene.add("slow-disk", "slow-disk", scene.lasts(300, 1_500), nodes=(slow,), kinds=("start", "finish"))
     does = scene.chance.choice(("kill", "power", "pause"))
-    scene.add("kill-coordinator", does, _lasts_ns(scene, 600, 2_500), begun, nodes=("@it",))
+    scene.add("kill-coordinator", does, scene.lasting(600, 2_500), begun, nodes=("@it",))
 
 
 def _cut_is_overtaken(scene: Scene) -> None:
     """A near node dies while its transactions hold up a cut, and their recovery fails it. A participant hears of that
     late, and meets the next cut by a marked message first. The last node is a client, if there is one."""
     chance = scene.chance
-    near = chance.choice((scene.nodes[-1], scene.nodes[-1], _one(scene)))
+    near = chance.choice((scene.nodes[-1], scene.nodes[-1], scene.one()))
     scene.add("hold-finish", "hold", scene.lasts(300, 1_500), links=((near, "*"),), kinds=("finish",))
     died = Moment(does="sends", what="finish", node=near, nth=chance.choice((3, 10)))
-    scene.add("kill-near", scene.death(), _lasts_ns(scene, 100, 3_000), died, nodes=(near,))
+    scene.add("kill-near", scene.death(), scene.lasting(100, 3_000), died, nodes=(near,))
     checked = Moment(does="sends", what="checked", nth=chance.choice((1, 1, 2, 3)))
     links: tuple[Link, ...] = (("*", "@it"),)
     scene.add("hold-discovery", "hold", scene.lasts(200, 1_000), checked, links=links, kinds=DISCOVERY)
@@ -133,7 +121,7 @@ def _cut_is_overtaken(scene: Scene) -> None:
 def _slow_records(scene: Scene) -> None:
     """A disk takes its time: transactions stay between two states while a cut begins."""
     kinds = scene.chance.choice((("committed",), ("prepared",), ("start",), ("finish",), ("entry",), ()))
-    scene.add("slow-disk", "slow-disk", _lasts_ns(scene, 20, 1_200), nodes=(_one(scene),), kinds=kinds)
+    scene.add("slow-disk", "slow-disk", scene.lasting(20, 1_200), nodes=(scene.one(),), kinds=kinds)
 
 
 # ---- around commits
@@ -141,7 +129,7 @@ def _slow_records(scene: Scene) -> None:
 
 def _messages_are_late(scene: Scene) -> None:
     kind = scene.chance.choice(MESSAGES)
-    scene.add("hold-" + kind, "hold", _lasts_ns(scene, 20, 1_500), links=scene.some_links(), kinds=(kind,))
+    scene.add("hold-" + kind, "hold", scene.lasting(20, 1_500), links=scene.some_links(), kinds=(kind,))
 
 
 def _near_dies(scene: Scene) -> None:
@@ -152,7 +140,7 @@ def _near_dies(scene: Scene) -> None:
     chance = scene.chance
     is_held = chance.random() < 0.5
     if is_held:
-        links: tuple[Link, ...] = (("*", _one(scene)),)
+        links: tuple[Link, ...] = (("*", scene.one()),)
         scene.add("hold-finish", "hold", scene.lasts(300, 2_000), links=links, kinds=("finish",))
     what = chance.choice(("prepare", "finish", "finish"))
     moment = Moment(
@@ -162,31 +150,31 @@ def _near_dies(scene: Scene) -> None:
         nth=chance.choice(NTH),
         after_ns=chance.choice(AFTER_MS) * MILLISECOND_NS,
     )
-    scene.add("kill-near", scene.death(), _lasts_ns(scene, 100, 3_000), moment, nodes=("@it",))
+    scene.add("kill-near", scene.death(), scene.lasting(100, 3_000), moment, nodes=("@it",))
 
 
 def _near_dies_in_rollback(scene: Scene) -> None:
     """A near node rolls back, because prepares or confirmations are late, and dies when some have heard of it."""
     chance = scene.chance
     kinds = chance.choice((("prepared",), ("backup-prepared",), ("confirmed",), ("prepare",)))
-    links: tuple[Link, ...] = ((_one(scene), "*"),) if chance.random() < 0.5 else (("*", _one(scene)),)
+    links: tuple[Link, ...] = ((scene.one(), "*"),) if chance.random() < 0.5 else (("*", scene.one()),)
     scene.add("hold-prepared", "hold", scene.lasts(1_500, 3_500), links=links, kinds=kinds)
-    late: tuple[Link, ...] = (("*", _one(scene)),)
+    late: tuple[Link, ...] = (("*", scene.one()),)
     scene.add("hold-finish", "hold", scene.lasts(1_500, 4_000), links=late, kinds=("finish", "backup-finish"))
     if chance.random() < 0.3:
         scene.add(
-            "hold-checked", "hold", scene.lasts(2_000, 5_000), links=((_one(scene), "*"),), kinds=("checked",)
+            "hold-checked", "hold", scene.lasts(2_000, 5_000), links=((scene.one(), "*"),), kinds=("checked",)
         )
     died = Moment(
         does="sends", what="finish", nth=chance.choice(NTH), after_ns=chance.choice(AFTER_MS) * MILLISECOND_NS
     )
-    scene.add("kill-near", scene.death(), _lasts_ns(scene, 100, 3_000), died, nodes=("@it",))
+    scene.add("kill-near", scene.death(), scene.lasting(100, 3_000), died, nodes=("@it",))
 
 
 def _near_is_cut_off(scene: Scene) -> None:
     """Participants have prepared, and hear nothing until the near node has left: recovery decides."""
     moment = Moment(does="wrote", what="prepared", nth=scene.chance.choice(NTH))
-    links: tuple[Link, ...] = ((_one(scene), "*"),)
+    links: tuple[Link, ...] = ((scene.one(), "*"),)
     scene.add("cut-near", "hold", scene.lasts(1_600, 3_000), moment, links=links)
 
 
@@ -194,7 +182,7 @@ def _participant_dies(scene: Scene) -> None:
     chance = scene.chance
     what = chance.choice(("prepared", "prepared", "committed"))
     moment = Moment(does=chance.choice(("writes", "wrote")), what=what, nth=chance.choice(NTH))
-    scene.add("kill-participant", scene.death(), _lasts_ns(scene, 50, 2_500), moment, nodes=("@it",))
+    scene.add("kill-participant", scene.death(), scene.lasting(50, 2_500), moment, nodes=("@it",))
 
 
 def _primary_asks_its_backup(scene: Scene) -> None:
@@ -203,7 +191,7 @@ def _primary_asks_its_backup(scene: Scene) -> None:
     chance = scene.chance
     begun = Moment(does="sends", what="backup-prepare", nth=chance.choice(NTH))
     died = replace(begun, after_ns=chance.choice((1, 1, 5, 20)) * MILLISECOND_NS)
-    scene.add("kill-primary", "kill", _lasts_ns(scene, 20, 200), died, nodes=("@it",))
+    scene.add("kill-primary", "kill", scene.lasting(20, 200), died, nodes=("@it",))
     lasts_ns = scene.lasts(300, 800)
     links: tuple[Link, ...] = (("@it", "@next"),)
     scene.add("hold-commit", "hold", lasts_ns, begun, links=links, kinds=("backup-prepare",))
@@ -224,7 +212,7 @@ def _copies_are_late(scene: Scene) -> None:
     scene.add("hold-copy", "hold", scene.lasts(2_500, 4_000), links=(("*", "*"),), kinds=("copy",))
     if scene.chance.random() < 0.5:
         moment = Moment(does=scene.chance.choice(("gets", "sends")), what="copy")
-        scene.add("kill-at-copy", scene.death(), _lasts_ns(scene, 50, 1_500), moment, nodes=("@it",))
+        scene.add("kill-at-copy", scene.death(), scene.lasting(50, 1_500), moment, nodes=("@it",))
 
 
 def _primaries_change_under_a_copy(scene: Scene) -> None:
@@ -239,7 +227,7 @@ def _primaries_change_under_a_copy(scene: Scene) -> None:
     kind = chance.choice(("copy", "copy", "copy?", "propose", NEWS_OF_MEMBERS))
     into = kind in ("copy", NEWS_OF_MEMBERS)
     links: tuple[Link, ...] = (("*", late),) if into else ((late, "*"),)
-    scene.add("hold-" + kind, "hold", _lasts_ns(scene, 800, 6_000), links=links, kinds=(kind,))
+    scene.add("hold-" + kind, "hold", scene.lasting(800, 6_000), links=links, kinds=(kind,))
     for _ in range(chance.choice((0, 1, 1, 2))):
         after_ns = chance.choice(AFTER_MS) * MILLISECOND_NS
         nth = chance.choice((1, 2, 3, 4))
@@ -252,7 +240,7 @@ def _primaries_change_under_a_copy(scene: Scene) -> None:
             )
         )
         target = chance.choice(("@it", "@next", "@after", other, late))
-        scene.add("kill-at-copy", scene.death(), _lasts_ns(scene, 50, 2_500), moment, nodes=(target,))
+        scene.add("kill-at-copy", scene.death(), scene.lasting(50, 2_500), moment, nodes=(target,))
 
 
 READY_MADE: Scenes = (
@@ -301,20 +289,16 @@ def _drawn(scene: Scene) -> None:
                 kind = chance.choice((*MESSAGES, *DISCOVERY))
                 later = on if chance.random() < 0.5 else None
                 links = scene.some_links()
-                scene.add(
-                    "hold-" + kind, "hold", _lasts_ns(scene, 20, 2_000), later, links=links, kinds=(kind,)
-                )
+                scene.add("hold-" + kind, "hold", scene.lasting(20, 2_000), later, links=links, kinds=(kind,))
             case "slow-disk":
                 kinds = (chance.choice(RECORDS),)
                 scene.add(
-                    "slow-disk", "slow-disk", _lasts_ns(scene, 20, 1_500), nodes=(_one(scene),), kinds=kinds
+                    "slow-disk", "slow-disk", scene.lasting(20, 1_500), nodes=(scene.one(),), kinds=kinds
                 )
             case "death":
-                scene.add(
-                    f"kill-at-{on.what}", scene.death(), _lasts_ns(scene, 50, 2_500), on, nodes=("@it",)
-                )
+                scene.add(f"kill-at-{on.what}", scene.death(), scene.lasting(50, 2_500), on, nodes=("@it",))
             case _:
-                scene.add(f"pause-at-{on.what}", "pause", _lasts_ns(scene, 50, 2_000), on, nodes=("@it",))
+                scene.add(f"pause-at-{on.what}", "pause", scene.lasting(50, 2_000), on, nodes=("@it",))
 
 
 DRAWN: Scenes = ((_drawn, 1),)

@@ -7,7 +7,6 @@ Kinds of messages are the first words (`nodes.txlog.links`, `rounds`, `splits`, 
 
 from __future__ import annotations
 
-import math
 import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import combinations, pairwise
@@ -23,16 +22,6 @@ NTH = (1, 1, 1, 2, 3, 10, 30)
 AFTER_MS = (0, 0, 0, 1, 5, 20, 100)
 LONG_MS = (1_600, 3_500)
 """Longer than the shortest time-out of a split, with the rounds in which a part agrees on it."""
-
-
-def _lasts_ns(scene: Scene, least_ms: int, most_ms: int) -> int:
-    """As likely between 30 and 90 ms as between 1 and 3 s."""
-    drawn = scene.chance.uniform(math.log(least_ms), math.log(most_ms))
-    return int(math.exp(drawn) * MILLISECOND_NS)
-
-
-def _one(scene: Scene) -> str:
-    return scene.chance.choice(list(scene.nodes))
 
 
 def _on_a_split(scene: Scene) -> Moment:
@@ -150,12 +139,12 @@ def _two_splits(scene: Scene) -> None:
 
 def _dies_in_a_split(scene: Scene) -> None:
     _cut(scene, scene.chance.choice(("one", "halves", "alone")), scene.lasts(*LONG_MS))
-    scene.add("kill-in-split", scene.death(), _lasts_ns(scene, 50, 2_500), _on_a_split(scene), nodes=("@it",))
+    scene.add("kill-in-split", scene.death(), scene.lasting(50, 2_500), _on_a_split(scene), nodes=("@it",))
 
 
 def _lags(scene: Scene) -> None:
     """One master hears the others late, and is given differences."""
-    scene.add("lagging", "hold", _lasts_ns(scene, 100, 1_500), links=(("*", _one(scene)),))
+    scene.add("lagging", "hold", scene.lasting(100, 1_500), links=(("*", scene.one()),))
 
 
 def _far_apart(scene: Scene) -> None:
@@ -174,18 +163,18 @@ def _far_apart(scene: Scene) -> None:
 
 def _updates_are_late(scene: Scene) -> None:
     """Masters know transactions whose updates they lack: rounds stop in front of them."""
-    links: tuple[Link, ...] = (("*", _one(scene)),) if scene.chance.random() < 0.5 else ((_one(scene), "*"),)
-    scene.add("hold-updates", "hold", _lasts_ns(scene, 50, 1_500), links=links, kinds=("updates", "updates?"))
+    links: tuple[Link, ...] = (("*", scene.one()),) if scene.chance.random() < 0.5 else ((scene.one(), "*"),)
+    scene.add("hold-updates", "hold", scene.lasting(50, 1_500), links=links, kinds=("updates", "updates?"))
 
 
 def _messages_are_late(scene: Scene) -> None:
     kind = scene.chance.choice(MESSAGES)
-    scene.add("hold-" + kind, "hold", _lasts_ns(scene, 20, 1_500), links=scene.some_links(), kinds=(kind,))
+    scene.add("hold-" + kind, "hold", scene.lasting(20, 1_500), links=scene.some_links(), kinds=(kind,))
 
 
 def _slow_records(scene: Scene) -> None:
     kinds = scene.chance.choice((("made",), ("heard",), ("added",), ("executed",), ()))
-    scene.add("slow-disk", "slow-disk", _lasts_ns(scene, 20, 1_200), nodes=(_one(scene),), kinds=kinds)
+    scene.add("slow-disk", "slow-disk", scene.lasting(20, 1_200), nodes=(scene.one(),), kinds=kinds)
 
 
 def _dies_in_a_round(scene: Scene) -> None:
@@ -194,7 +183,7 @@ def _dies_in_a_round(scene: Scene) -> None:
         what=scene.chance.choice(RECORDS),
         nth=scene.chance.choice(NTH),
     )
-    scene.add("kill-in-round", scene.death(), _lasts_ns(scene, 50, 1_500), moment, nodes=("@it",))
+    scene.add("kill-in-round", scene.death(), scene.lasting(50, 1_500), moment, nodes=("@it",))
 
 
 READY_MADE: Scenes = (
@@ -228,25 +217,23 @@ def _drawn(scene: Scene) -> None:
         match chance.choice(("cut", "hold", "slow-disk", "death", "pause")):
             case "cut":
                 later = on if chance.random() < 0.5 else None
-                _cut(scene, chance.choice(list(SHAPES)), _lasts_ns(scene, 50, 3_500), later)
+                _cut(scene, chance.choice(list(SHAPES)), scene.lasting(50, 3_500), later)
             case "hold":
                 later = on if chance.random() < 0.5 else None
                 kinds = (chance.choice(MESSAGES),)
                 links = scene.some_links()
                 scene.add(
-                    "hold-" + kinds[0], "hold", _lasts_ns(scene, 20, 2_000), later, links=links, kinds=kinds
+                    "hold-" + kinds[0], "hold", scene.lasting(20, 2_000), later, links=links, kinds=kinds
                 )
             case "slow-disk":
                 kinds = (chance.choice(RECORDS),)
                 scene.add(
-                    "slow-disk", "slow-disk", _lasts_ns(scene, 20, 1_500), nodes=(_one(scene),), kinds=kinds
+                    "slow-disk", "slow-disk", scene.lasting(20, 1_500), nodes=(scene.one(),), kinds=kinds
                 )
             case "death":
-                scene.add(
-                    f"kill-at-{on.what}", scene.death(), _lasts_ns(scene, 50, 2_500), on, nodes=("@it",)
-                )
+                scene.add(f"kill-at-{on.what}", scene.death(), scene.lasting(50, 2_500), on, nodes=("@it",))
             case _:
-                scene.add(f"pause-at-{on.what}", "pause", _lasts_ns(scene, 50, 2_000), on, nodes=("@it",))
+                scene.add(f"pause-at-{on.what}", "pause", scene.lasting(50, 2_000), on, nodes=("@it",))
 
 
 SCENES: Mapping[str, Scenes] = {HOLDS: READY_MADE, MOMENTS: ((_drawn, 1),)}
