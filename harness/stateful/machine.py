@@ -167,9 +167,6 @@ class ClusterMachine(RuleBasedStateMachine):
                 case None:
                     raise WrongUse("the workload has no more operations")
 
-    def node_of(self, place: int) -> str:
-        return self.nodes[place % len(self.nodes)]
-
     # ---- clients
 
     @rule(number=st.integers(0, DRAWN - 1))
