@@ -47,12 +47,13 @@ class Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         try:
             messages = self._decoder.feed(data)
+            self._note_greeting()
+            self._settle_all(messages)
         except self._wire.broken_framing as error:
             self._settle_all(getattr(error, "messages", ()))
             self.abort(f"no answer in the store's protocol: {error}")
-            return
-        self._note_greeting()
-        self._settle_all(messages)
+        except Exception as error:  # of a user's own wire
+            self.abort(in_words(error))
 
     def _note_greeting(self) -> None:
         if self._decoder.greeted and not self.greeted.done():

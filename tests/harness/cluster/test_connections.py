@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from typing import cast
 
 import pytest
 
-from harness.clients.reply import NotSent, Replied, Reply
+from harness.clients.reply import Lost, NotSent, Replied, Reply
 from harness.clients.wire import ClientWire
 from harness.cluster.connections import Admin, Connections
 
@@ -68,3 +69,57 @@ def test_what_cannot_be_sent_is_not_sent(node: str, message: object, why: str) -
     """If it failed, a user's client that follows a store to a leader of no name would end the run."""
     clients = Connections(cast(ClientWire, Wire()), {"n1": 1}.__getitem__, lambda node: "h")
     assert asyncio.run(clients.call(0, node, message, 10**9)) == NotSent(why)
+
+
+class Odd(Wire):
+    """A user's own wire, which expects something else than what comes."""
+
+    broken_framing = ValueError
+    greeted = True
+
+    def client_decoder(self) -> Odd:
+        return self
+
+    def feed(self, data: bytes) -> list[bytes]:
+        if data == b"?":
+            raise ValueError("?")
+        return [data]
+
+    def answers(self, message: bytes) -> int:
+        return {b"a": 1}[message]
+
+
+@pytest.mark.parametrize(
+    ("answer", "reply"),
+    [
+        (b"a", Replied(b"a")),
+        (b"b", Lost("KeyError: b'b'")),
+        (b"?", Lost("no answer in the store's protocol: ?")),
+    ],
+)
+def test_what_the_wire_cannot_read_is_no_answer(answer: bytes, reply: Reply) -> None:
+    """If it failed, a defect of a user's own wire would be a traceback on the screen at each answer."""
+    broken: list[object] = []
+    ended = asyncio.Event()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readexactly(1)
+        writer.write(answer)
+        with contextlib.suppress(ConnectionError):
+            await reader.read()
+            writer.close()
+            await writer.wait_closed()
+        ended.set()
+
+    async def story() -> Reply:
+        asyncio.get_running_loop().set_exception_handler(lambda loop, context: broken.append(context))
+        async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+            port: int = server.sockets[0].getsockname()[1]
+            clients = Connections(cast(ClientWire, Odd()), lambda node: port, lambda node: "127.0.0.1")
+            got = await clients.call(0, "n1", "q", 30 * 10**9)
+            clients.close()
+            await ended.wait()
+        return got
+
+    assert asyncio.run(story()) == reply
+    assert not broken
