@@ -175,7 +175,7 @@ class Server:
 
     def _read_folder(self, request: Request) -> bytes:
         reader, offset, size = request.fields("QQI")
-        if not offset:
+        if not offset or reader not in self._listings:  # a reader may begin where another one was (seekdir)
             self._listings[reader] = self._volume.entries(self._of(request))
         return wire.folder(self._listings[reader], offset, size)
 

@@ -67,6 +67,13 @@ def test_a_folder_is_read_to_its_end_while_its_files_are_removed(server: Server,
     assert not server._listings
 
 
+def test_a_reader_may_begin_where_another_one_was(server: Server, tmp_path: Path) -> None:
+    """If it failed, a `seekdir` in a folder that was opened anew would end the process of the disk."""
+    for name in ("a", "b"):
+        (tmp_path / name).touch()
+    assert names(answer(server, Opcode.READDIR, ROOT_ID, struct.pack("=QQI", 9, 1, PAGE_BYTES))) == ["b"]
+
+
 def test_a_file_may_be_older_than_1970(server: Server, tmp_path: Path) -> None:
     """If it failed, a `touch` would end the process of the disk, and with it all files of the node."""
     (tmp_path / "old").touch()
