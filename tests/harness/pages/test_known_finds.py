@@ -103,3 +103,25 @@ def test_half_of_the_finds_is_half(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
         monkeypatch.setattr("harness.pages.known_finds.finds_of", lambda name, finds=finds: finds)
         shown = known_finds(known)
         assert shown is not None and words in shown.sentence
+
+
+def test_a_bug_stands_in_one_list(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """If it failed, a bug that no check here finds would stand among those that one does, or the sentence would count
+    finds of other checks as those of this run."""
+    finds = {
+        "here": Find(seeds=1, by=("quorum", "audit")),
+        "there": Find(seeds=50, by=("linearizable", "audit")),
+        "nowhere": Find(seeds=99),
+    }
+    monkeypatch.setattr("harness.pages.known_finds.finds_of", lambda name: finds)
+    known = known_finds(read(tmp_path, "qsync", "quorum", "prefix"))
+    assert known is not None
+    assert known.rows == (("quorum", "here"),)
+    assert known.elsewhere == (("there", "linearizable, audit"),)
+    assert known.missed == ("nowhere",)
+    assert (
+        "found 2 of 3: half of them within 1 seed, the last after 50. Checks of this run found 1"
+        in known.sentence
+    )
+    monkeypatch.setattr("harness.pages.known_finds.finds_of", lambda name: {})
+    assert known_finds(read(tmp_path, "qsync", "quorum")) is None

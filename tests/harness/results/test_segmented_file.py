@@ -275,3 +275,38 @@ def test_where_files_have_one_name_it_is_not_tried_at_every_line(
         file.write(b"12345678\n")
     file.close()
     assert len(tried) == 3
+
+
+def test_a_record_that_is_there_is_not_written_over(tmp_path: Path) -> None:
+    """If it failed, the record of a run would be gone where another one takes its folder."""
+    (tmp_path / "history.jsonl").write_bytes(b"a record")
+    with pytest.raises(FileExistsError):
+        SegmentedFile(tmp_path / "history.jsonl")
+    assert (tmp_path / "history.jsonl").read_bytes() == b"a record"
+
+
+def test_a_file_is_full_at_its_size(tmp_path: Path) -> None:
+    """If it failed, each file would have a line more than it has room for."""
+    path = written(tmp_path, (b"12345678\n",) * 3, segment_bytes=18)
+    assert path.read_bytes() == b"12345678\n" and len(segments.segments(path)) == 1
+
+
+def test_a_segment_that_cannot_be_handed_over_leaves_the_record_as_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If it failed, the lines of a run would stand twice in its record, or the run go on without writing any."""
+    file = SegmentedFile(tmp_path / "history.jsonl", segment_bytes=9)
+    file.write(b"12345678\n")
+    (tmp_path / ".history.jsonl.unfinished").touch()  # as if the next file could not be made
+    with pytest.raises(FileExistsError):
+        file.write(b"lost\n")
+    monkeypatch.setattr(os, "link", _refuses)
+    with pytest.raises(OSError, match="No space left"):
+        file._hand_over()
+    file.close()
+    assert segments.segments(tmp_path / "history.jsonl") == []
+    assert (tmp_path / "history.jsonl").read_bytes() == b"12345678\n"
+
+
+def _refuses(*_: object) -> None:
+    raise OSError(errno.ENOSPC, "No space left on device")

@@ -8,6 +8,7 @@ from pathlib import Path
 import networkx
 import pytest
 
+from harness.pages import graph as writing
 from tests.harness.cli.verbs.conftest import Qsync
 
 STRANGE = 'a "key" \\ <&> \x00\x1b'
@@ -51,6 +52,28 @@ def test_dot_is_quoted(qsync: Qsync, lost_update: Path, tmp_path: Path) -> None:
     assert text.endswith("}\n")
     unquoted = text.replace("\\\\", "").replace('\\"', "")
     assert all(line.count('"') % 2 == 0 for line in unquoted.splitlines())
+
+
+def test_the_circle_is_that_of_a_violation(qsync: Qsync, lost_update: Path, tmp_path: Path) -> None:
+    """If it failed, the file would show a finding in place of the anomaly, or a file.GRAPHML would be DOT."""
+    told = json.loads(qsync("check", lost_update, "--model", "rw-register", "--json").out)
+    (circle,) = (check for check in told["checks"] if check["details"].get("anomalies"))
+    without = {**circle, "checker": "without", "details": {}}
+    checks = [{**circle, "checker": "finding"}, without, {**circle, "checker": "violation"}]
+    verdict = {"violations": ["without", "violation"], "checks": checks}
+    writing.write(tmp_path / "circle.GRAPHML", verdict)
+    assert networkx.read_graphml(tmp_path / "circle.GRAPHML").graph["checker"] == "violation"
+    assert verdict["graph"] == {
+        "file": str(tmp_path / "circle.GRAPHML"),
+        "checker": "violation",
+        "model": circle["model"],
+        "anomaly": "G2-item",
+        "transactions": 2,
+        "edges": 2,
+    }
+    writing.write(tmp_path / "circle.dot", verdict)
+    text = (tmp_path / "circle.dot").read_text()
+    assert '"T1" [label="T1: r a ' in text and 'kind="rw"' in text
 
 
 def test_without_a_circle_nothing_is_written(qsync: Qsync, tmp_path: Path) -> None:
