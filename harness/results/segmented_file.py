@@ -8,7 +8,6 @@ from __future__ import annotations
 import errno
 import os
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO, Final
 
@@ -74,9 +73,4 @@ class SegmentedFile:
         self._file.close()
         self._file, self._count = fresh, self._count + 1
         self._packing = self._packing or ThreadPoolExecutor(1, "segments")
-        self._packing.submit(_pack, segment)
-
-
-def _pack(segment: Path) -> None:
-    with suppress(OSError):
-        segments.pack(segment)
+        self._packing.submit(segments.pack, segment)  # whatever it raises is dropped with the future
