@@ -86,12 +86,9 @@ def make(java: Java) -> bool:
     assert archive is not None
     unfinished = archive.with_name(f"{archive.name}.{os.getpid()}")
     try:
-        if java.home.is_relative_to(sys.prefix):  # that of PyPI lacks the archive that ours stands on
-            _run([str(java.home / "bin" / "java"), "-Xshare:dump"])
-        with (
-            scratch("classes") as folder,
-            suppress(subprocess.TimeoutExpired),
-        ):
+        with scratch("classes") as folder, suppress(subprocess.TimeoutExpired):
+            if java.home.is_relative_to(sys.prefix):  # that of PyPI lacks the archive that ours stands on
+                _run([str(java.home / "bin" / "java"), "-Xshare:dump"])
             words = [sys.executable, "-P", "-m", "harness.cli.small_analysis", str(folder)]
             # Whatever it leaves when it is ended goes, too.
             _run(words, {MAKES: str(unfinished), "TMPDIR": str(folder)})

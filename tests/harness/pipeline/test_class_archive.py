@@ -58,11 +58,14 @@ def test_where_none_could_be_made_it_is_tried_again_a_day_later(java: Java) -> N
     assert class_archive.is_wanted(java)
 
 
+@pytest.mark.parametrize("home", ["jdk", "venv"])
 def test_making_one_takes_no_longer_than_it_may_and_leaves_no_half_of_it(
-    java: Java, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    java: Java, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, home: str
 ) -> None:
-    """If it failed, a busy machine would hang at its first analyze, or Java would be handed half a file."""
-    program = tmp_path / "slow"
+    """If it failed, a busy machine would hang at its first analyze or end it, or Java would be handed half a file."""
+    java = Java(tmp_path / home, 17, "JAVA_HOME")
+    program = tmp_path / home / "bin" / "java"
+    program.parent.mkdir(parents=True)
     program.write_text("#!/bin/sh\nexec sleep 60\n")
     program.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(program))
