@@ -238,7 +238,7 @@ def two_runs(one: side_by_side.Stored, other: side_by_side.Stored) -> Sheet:
 
 def live(run: Run, progress: UnderWay) -> Sheet:
     """A run from its record so far."""
-    counts = progress.to_json()
+    counts = progress.outcomes
     is_over = run.outcome != GOES_ON
     styles = {"up": "valid", "down": "anomaly", "paused": "unknown", "silent": "inconclusive"}
     nodes = [
@@ -260,7 +260,7 @@ def live(run: Run, progress: UnderWay) -> Sheet:
         badge="OVER" if is_over else "UNDER WAY",
         sentence=(run.sentence or "The record no longer grows.")
         if is_over
-        else f"{counts['seconds']:,.1f} s, {counts['phase'] or 'before the load'}",
+        else f"{progress.time_ns / 1e9:,.1f} s, {progress.phase or 'before the load'}",
         facts=(
             ("asked", f"{progress.asked:,}", "operations"),
             *((word, f"{counts[word]:,}", "operations") for word in ("ok", "fail", "info")),

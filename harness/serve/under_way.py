@@ -52,7 +52,6 @@ class UnderWay:
     """The active faults: id → name, kind (`does`), nodes."""
     faults_over: Counter[str] = field(default_factory=Counter)
     """Name → how many ended and took effect."""
-    without_effect: int = 0
     states: dict[str, dict[str, Any]] = field(default_factory=dict)
     """Node → the last state that the monitor noted."""
     unreadable: int = 0
@@ -115,8 +114,6 @@ class UnderWay:
             self.faults.pop(value["id"], None)
             if in_todays_words(value).get("took_effect") is True:
                 self.faults_over[event.f] += 1
-            else:
-                self.without_effect += 1
 
     def nodes(self) -> list[tuple[str, str, str]]:
         """(name, condition, role) of the nodes in the header, then of nodes that joined."""
@@ -140,22 +137,6 @@ class UnderWay:
         words = [str(state[word]) for word in ("role", "state") if isinstance(state.get(word), str)]
         words += [f"term {state['term']}"] if isinstance(state.get("term"), int) else []
         return ", ".join(dict.fromkeys(words))
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "seconds": round(self.time_ns / 1e9, 1),
-            "phase": self.phase,
-            "asked": self.asked,
-            "ok": self.outcomes["ok"],
-            "fail": self.outcomes["fail"],
-            "info": self.outcomes["info"],
-            "lines": self.lines,
-            "behind": self.is_behind,
-            "active": [f"{name} {', '.join(nodes)}".strip() for name, _, nodes in self.faults.values()],
-            "over": [f"{count} × {name}" for name, count in self.faults_over.items()],
-            "without_effect": self.without_effect,
-            "nodes": [list(node) for node in self.nodes()],
-        }
 
 
 _decode = msgspec.json.Decoder(_Event).decode

@@ -73,7 +73,7 @@ def test_pieces_add_up_wherever_they_are_torn(cuts: list[int]) -> None:
             growing.look()
         path.write_bytes(DATA)
         growing.look()
-        assert growing.to_json() == once.to_json()
+        assert growing == once
 
 
 def test_what_it_says(tmp_path: Path) -> None:
@@ -83,11 +83,12 @@ def test_what_it_says(tmp_path: Path) -> None:
     path.write_bytes(DATA + b'{"index": 14, "to')
     seen = UnderWay(path)
     seen.look()
-    told = seen.to_json()
-    assert (told["asked"], told["ok"], told["fail"], told["info"]) == (3, 1, 0, 1)
-    assert told["active"] == ["kill n3", "isolate-one n3"] and told["over"] == ["1 × pause", "1 × kill"]
-    assert told["phase"] == "final"
-    assert told["nodes"] == [["n1", "up", "owner, term 2"], ["n2", "silent", ""], ["n3", "down", ""]]
+    assert (seen.asked, seen.outcomes) == (3, {"ok": 1, "info": 1})
+    active = [(name, nodes) for name, _, nodes in seen.faults.values()]
+    assert active == [("kill", ("n3",)), ("isolate-one", ("n3",))]
+    assert seen.faults_over == {"pause": 1, "kill": 1}
+    assert seen.phase == "final"
+    assert seen.nodes() == [("n1", "up", "owner, term 2"), ("n2", "silent", ""), ("n3", "down", "")]
     assert seen.unreadable == 0 and not seen.is_behind
 
 
@@ -97,7 +98,7 @@ def test_garbage_is_counted_and_read_over(tmp_path: Path) -> None:
     path.write_bytes(DATA + b"garbage\n\xff\n[1]\n" + WHOLE)
     seen = UnderWay(path)
     seen.look()
-    assert (seen.unreadable, seen.to_json()["ok"]) == (3, 2)
+    assert (seen.unreadable, seen.outcomes["ok"]) == (3, 2)
 
 
 def test_a_line_longer_than_a_portion_counts_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
