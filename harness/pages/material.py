@@ -141,6 +141,11 @@ def read(folder: Path, verdict: Json | None = None, history: History | None = No
         notes.append(
             f"{path.name}: {gathering.out_of_time:,} lines are not shown: expected times since the run's beginning."
         )
+    if gathering.unkept:
+        notes.append(
+            f"{path.name}: the last {gathering.unkept:,} lines of nemesis, monitor and harness are not shown: the "
+            f"states of nodes are those of the {MONITOR_LINES_KEPT:,} lines before."
+        )
     material = gathering.material(folder, plan, verdict)
     material.notes = notes
     return material
@@ -275,6 +280,8 @@ class _Gathering:
         self.lines = 0
         self.out_of_time = 0
         """Lines that are left out, because their times are no times of a run."""
+        self.unkept = 0
+        """Lines that are left out, because there are so many of their kind."""
 
     def take_columns(self, history: History) -> bool:
         """Take a history that was read as columns. False if it was not, or if its lines must be read one by one."""
@@ -300,8 +307,12 @@ class _Gathering:
 
     def _take_other(self, event: Event) -> None:
         events = self.events.get(str(event.process))
-        if events is not None and event.f != "skipped" and len(events) < MONITOR_LINES_KEPT:
+        if events is None or event.f == "skipped":
+            return
+        if len(events) < MONITOR_LINES_KEPT:
             events.append(event)
+        else:
+            self.unkept += 1
 
     def take(self, event: Event, at: int) -> None:
         """`at`: the place of its line in the file, in bytes."""

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.pages import page, write
+from harness.pages import material, page, write
 from harness.systems.qsync.promises import PROMISES
 from tests import examples
 from tests.harness.pages.run_folders import Kind, build, write_history
@@ -329,6 +329,14 @@ def test_an_empty_folder_gives_a_page_that_says_what_is_missing(tmp_path: Path) 
     assert "NO VERDICT" in text
     for name in ("plan.json", "verdict.json", "history.jsonl"):
         assert f"{name} is missing" in text
+
+
+def test_lines_that_are_too_many_to_keep_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If it failed, the lane of a node that died after days would show it as it was before, to the end of the run."""
+    folder = build(tmp_path / "run", "valid")
+    there = sum(line["process"] == "monitor" for line in lines_of(folder))
+    monkeypatch.setattr(material, "MONITOR_LINES_KEPT", 50)
+    assert f"the last {there - 50:,} lines of nemesis, monitor and harness are not shown" in page.html(folder)
 
 
 def test_an_empty_history_is_said_to_be_empty(tmp_path: Path) -> None:
