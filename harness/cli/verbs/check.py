@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -121,6 +123,7 @@ def command(
 
     if engine == "process":
         refuse_options("is for --engine spark", "master", "conf")
+    _keep_what_is_read(paths, given)
     path = _here(paths[0])
     if len(paths) == 1 and not is_bundle(path) and (engine == "spark" or _holds_runs(path)):
         from harness.cli.verbs.check_spread import check_spread
@@ -141,6 +144,21 @@ def command(
         return _check_bundle(path, engine, options)
     folder = run_folder(path)
     return _check_file(path, options) if folder is None else _check_run(folder, options)
+
+
+def _keep_what_is_read(paths: Iterable[Path], given: Mapping[str, Any]) -> None:
+    """UsageError for a file to write that is to be read, or that another option writes. A device may be named twice."""
+    from harness.results.run_folder import FILES, REPORT
+
+    read = (path / name for path in paths for name in ("", *FILES) if name != REPORT)
+    taken = {os.path.realpath(file) for file in read}
+    for name in ("html", "edn", "shiviz", "graph"):
+        target = given[name]
+        if target is None or (target.exists() and not target.is_file()):
+            continue
+        if os.path.realpath(target) in taken:
+            raise click.UsageError(f"--{name}: {target} is read, or is written already; try: another file")
+        taken.add(os.path.realpath(target))
 
 
 def _here(path: Path) -> Path:

@@ -477,3 +477,31 @@ def test_a_report_of_etcd_is_one_history(qsync: Qsync) -> None:
 def test_what_another_checker_says_is_not_turned_round(said: str, code: int, result: str) -> None:
     """If it failed, "not valid" would stand beside our verdict as "valid"."""
     assert opinion("c", said, "", code).result == result
+
+
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        (("history.edn", "--html", "history.edn"), "--html: history.edn"),
+        (("history.edn", "--edn", "link.edn"), "--edn: link.edn"),
+        (("history.edn", "--html", "new", "--edn", "new"), "--edn: new"),
+        (("run", "--shiviz", "run/history.jsonl"), "--shiviz: run/history.jsonl"),
+    ],
+)
+def test_what_is_read_is_not_written_over(
+    qsync: Qsync, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], named: str
+) -> None:
+    """If it failed, a slip would put a page in the place of the only record, or one output in that of another."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "run").mkdir()
+    for name in ("history.edn", "run/history.jsonl", "run/plan.json"):
+        (tmp_path / name).write_text("as it was")
+    (tmp_path / "link.edn").symlink_to("history.edn")
+    said = qsync("check", *words)
+    assert (said.code, f"{named} is read, or is written already" in said.line) == (64, True)
+    assert (
+        (tmp_path / "history.edn").read_text()
+        == (tmp_path / "run" / "history.jsonl").read_text()
+        == "as it was"
+    )
+    assert not (tmp_path / "new").exists()
