@@ -191,7 +191,7 @@ def trend_section(nights: Sequence[Night]) -> Section:
     rows: list[tuple[str | Cell, ...]] = [
         (
             night.day,
-            Cell(parts=tuple((word, float(count)) for word, count in night.counts.items())),
+            Cell(parts=tuple(night.counts.items())),
             f"{night.runs:,}",
             *(f"{night.counts[word]:,}" if night.counts[word] else "" for word in night.counts),
             f"{night.fingerprints:,}",

@@ -307,7 +307,7 @@ def squares(marks: Sequence[Mark], most: int = SQUARES) -> Cell:
     if len(marks) <= most:
         return Cell(marks=tuple(marks))
     counts = Counter(mark.style for mark in marks)
-    return Cell(parts=tuple((word, float(counts[word])) for word in OUTCOMES))
+    return Cell(parts=tuple((word, counts[word]) for word in OUTCOMES))
 
 
 def _runs(summary: Summary, link: Link) -> Section:

@@ -35,14 +35,10 @@ def _campaign_row(book: Journal) -> dict[str, Any]:
         "link": campaign_link(book),
         "day": night.day,
         "runs": night.runs,
-        "outcomes": cell_html(Cell(parts=_parts(night.counts))),
+        "outcomes": cell_html(Cell(parts=tuple(night.counts.items()))),
         "fingerprints": night.fingerprints,
         "state": _state(book),
     }
-
-
-def _parts(counts: Mapping[str, int]) -> tuple[tuple[str, float], ...]:
-    return tuple((word, float(count)) for word, count in counts.items())
 
 
 def _state(book: Journal) -> str:

@@ -29,9 +29,6 @@ class _Event(msgspec.Struct, gc=False):
 
 
 class _Header(msgspec.Struct):
-    system: str = ""
-    cluster: str = ""
-    workload: str = ""
     nodes: list[str] = []
 
 

@@ -110,7 +110,9 @@ def command(
         budget_s=budget_s or campaign.budget_s,
         first_seed=campaign.first_seed if first_seed is None else first_seed,
     )
-    accepted = known.read(_known(known_file, plan_file), datetime.datetime.now(datetime.UTC).date())
+    beside = plan_file.with_name("known.toml")
+    known_file = known_file or (beside if beside.exists() else None)
+    accepted = known.read(known_file, datetime.datetime.now(datetime.UTC).date())
     if lists:
         left_out = {lack.cell: lack.why for lack in nightly.left_out(campaign.cells)}
         for cell in campaign.cells:
@@ -198,11 +200,6 @@ def _master(given: str, of_plan: str | None) -> str:
     context = click.get_current_context()
     is_given = context.get_parameter_source("master") is ParameterSource.COMMANDLINE
     return given if is_given or of_plan is None else of_plan
-
-
-def _known(given: Path | None, plan_file: Path) -> Path | None:
-    beside = plan_file.with_name("known.toml")
-    return given or (beside if beside.exists() else None)
 
 
 def _screen(summary: Summary, folder: Path) -> list[str]:
