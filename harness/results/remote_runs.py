@@ -122,18 +122,17 @@ def put_run(store: ObjectStore, root: Address, path: Path) -> Address:
         if store.read(place / VERDICT) == verdict:
             return place
         store.remove(place / VERDICT)  # from here on it is not finished, as what follows is not all there
-    names = sorted(str(file.relative_to(path)) for file in path.rglob("*") if _is_sent(file))
+    names = {str(file.relative_to(path)) for file in path.rglob("*") if _is_sent(file)}
     if HISTORY not in there:
         store.send(path / HISTORY, place / HISTORY)  # first: it reserves the address
-    for name in names:
+    for name in sorted(names - {HISTORY, VERDICT}):
         store.send(path / name, place / name)
     store.write(place / VERDICT, verdict)
     return place
 
 
 def _is_sent(file: Path) -> bool:
-    is_apart = file.name in (HISTORY, VERDICT)  # sent first, and last
-    return file.is_file() and not file.is_symlink() and not is_apart and not file.name.endswith(".unfinished")
+    return file.is_file() and not file.is_symlink() and not file.name.endswith(".unfinished")
 
 
 def _place_of(store: ObjectStore, campaign: Address, path: Path) -> Address:

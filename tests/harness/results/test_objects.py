@@ -41,6 +41,7 @@ def test_a_run_that_was_put_there_is_seen_and_comes_back_as_it_was(
 ) -> None:
     """If it failed, machines that share a store would not see each other's runs, or other bytes than were recorded."""
     run = a_run(tmp_path / "results")
+    (run / "nodes" / "n1" / "history.jsonl").write_text("a node may call its files as it likes")
     store = ObjectStore(ROOT)
     assert put_run(store, ROOT, run) == ROOT / "nightly" / NAME
     (found,) = scan_address(store, ROOT, tmp_path / "spool").runs
