@@ -21,7 +21,7 @@ from harness.campaigns.bisection import Answer, CommitRange, confidence, first_t
 from harness.campaigns.judging import fingerprints_of
 from harness.campaigns.runs import command, fields_of_run
 from harness.cluster.place import ROOT, Version
-from harness.cluster.versions import PACKAGE, package_of_commit, this_package
+from harness.cluster.versions import PACKAGE, git, package_of_commit, this_package
 from harness.errors import ClusterError, WrongUse
 from harness.plan.plan import Plan, to_json
 from harness.results import RunFolder
@@ -29,7 +29,6 @@ from harness.run.assemble import parts_of
 from harness.run.draw import draw
 
 NAME = "bisect"
-GIT_TAKES_AT_MOST_S = 60
 RUN_TAKES_AT_MOST_S = 3600
 
 
@@ -232,9 +231,9 @@ def between(repository: Path, good: str, bad: str) -> list[Commit]:
     """The commits after `good` up to `bad` that change the nodes, oldest first. WrongUse if there are none."""
     for option, name in (("--good", good), ("--bad", bad)):
         words = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
-        if _git(repository, *words) is None:
+        if git(repository, *words) is None:
             raise WrongUse(f"{option}: there is no commit {name} in {repository}")
-    if _git(repository, "merge-base", "--is-ancestor", "--end-of-options", good, bad) is None:
+    if git(repository, "merge-base", "--is-ancestor", "--end-of-options", good, bad) is None:
         raise WrongUse(f"--good {good} is no ancestor of --bad {bad}; try: git merge-base {good} {bad}")
     commits = list(_log(repository, "--first-parent", "--reverse", f"{good}..{bad}", "--", PACKAGE))
     if not commits:
@@ -248,23 +247,12 @@ def hash_of(repository: Path, name: str) -> str:
 
 
 def _log(repository: Path, *words: str) -> Iterator[Commit]:
-    text = _git(repository, "log", "--format=%H%x00%cs%x00%s", *words) or ""
-    for line in filter(None, text.split("\n")):  # a title may have other ends of lines
+    text = git(repository, "log", "--format=%H%x00%cs%x00%s", *words) or b""
+    for line in filter(
+        None, text.decode(errors="replace").split("\n")
+    ):  # a title may have other ends of lines
         name, day, title = line.split("\0", 2)
         yield Commit(name, title, day)
-
-
-def _git(repository: Path, *words: str) -> str | None:
-    try:
-        done = subprocess.run(
-            ["git", "-C", str(repository), *words],
-            capture_output=True,
-            timeout=GIT_TAKES_AT_MOST_S,
-            check=False,
-        )
-    except (OSError, ValueError, subprocess.TimeoutExpired) as error:
-        raise WrongUse(f"git cannot be run: {error}") from error
-    return done.stdout.decode(errors="replace") if done.returncode == 0 else None
 
 
 def _line(judged: CommitRuns) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import random
-import subprocess
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -269,14 +268,10 @@ def _refuse_others(asked: dict[str, Any], kind: type[Options], system: str) -> N
 
 def code_version() -> str:
     """The commit that runs, with a + if there are changes on top; empty outside a checkout."""
+    from harness.cluster.versions import git
+    from harness.errors import WrongUse
+
     try:
-        described = subprocess.run(
-            ["git", "-C", str(ROOT), "describe", "--always", "--dirty=+", "--abbrev=12"],
-            capture_output=True,
-            text=True,
-            timeout=5,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired):
+        return (git(ROOT, "describe", "--always", "--dirty=+", "--abbrev=12") or b"").decode().strip()
+    except WrongUse:
         return ""
-    return described.stdout.strip()

@@ -85,10 +85,10 @@ def _of_wheel(path: Path) -> dict[str, bytes]:
 
 
 def _of_commit(given: str, repository: Path = ROOT) -> dict[str, bytes]:
-    commit = _git(repository, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{given}^{{commit}}")
+    commit = git(repository, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{given}^{{commit}}")
     if commit is None:
         raise WrongUse(f"there is no file, folder or commit {given}; {_TRY}")
-    archive = _git(repository, "archive", commit.decode().strip(), PACKAGE)
+    archive = git(repository, "archive", commit.decode().strip(), PACKAGE)
     if archive is None:
         raise WrongUse(f"the commit {given} holds no nodes; {_TRY}")
     with tarfile.open(fileobj=io.BytesIO(archive)) as packed:
@@ -96,13 +96,15 @@ def _of_commit(given: str, repository: Path = ROOT) -> dict[str, bytes]:
         return {name: file.read() for name, file in opened if file is not None and _is_wanted(name)}
 
 
-def _git(repository: Path, *words: str) -> bytes | None:
+def git(repository: Path, *words: str) -> bytes | None:
+    """What git says of this repository; None if it refuses. WrongUse if it cannot be run."""
+    # Within a hook they name another repository.
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    command = ["git", "-C", str(repository), *words]
     try:
-        done = subprocess.run(
-            ["git", "-C", str(repository), *words], capture_output=True, timeout=60, check=False
-        )
-    except (OSError, ValueError, subprocess.TimeoutExpired):
-        return None
+        done = subprocess.run(command, capture_output=True, timeout=60, check=False, env=environment)
+    except (OSError, ValueError, subprocess.TimeoutExpired) as error:
+        raise WrongUse(f"git cannot be run: {error}") from error
     return done.stdout if done.returncode == 0 else None
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 
 from checkers.replicas import quorum
 from harness.campaigns.runs import fields_of_run
+from harness.cli.options import code_version
 from harness.errors import ClusterError
 from harness.plan.plan import Drawn, to_json
 from harness.results import RunFolder
@@ -415,3 +417,13 @@ def test_results_may_have_any_name(qsync: Qsync, tmp_path: Path) -> None:
     assert (done.code, done.err) == (0, "")
     fields = fields_of_run(done.out.encode(), b"", 0, results)
     assert (fields["outcome"], fields["run"]) == ("valid", str(only_run(results).relative_to(results)))
+
+
+def test_the_commit_of_a_plan_is_that_of_the_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If it failed, a run within a hook of git, or its certificate, would name a commit of another repository."""
+    outside = code_version()
+    subprocess.run(("git", "init", "-q", tmp_path), check=True)
+    monkeypatch.setenv("GIT_DIR", str(tmp_path / ".git"))
+    assert code_version() == outside
+    monkeypatch.setenv("PATH", "")
+    assert code_version() == ""
