@@ -35,7 +35,6 @@ STATUSES: Mapping[Fate, Status] = {
 
 A node discards a CONFIRM in the same way. So a NOP counts only where a log has the transaction itself.
 """
-
 Places = Mapping[str, int]
 
 

@@ -72,10 +72,8 @@ class Queues:
 
     def names(self, which: Array) -> list[int]:
         """The ids of a mask: the synchronised ones in order, then the incoming ones in the order in which they came."""
-        synced, waits = (
-            numpy.flatnonzero(which & (self.place > 0)),
-            numpy.flatnonzero(which & (self.queue >= 0)),
-        )
+        synced = numpy.flatnonzero(which & (self.place > 0))
+        waits = numpy.flatnonzero(which & (self.queue >= 0))
         synced, waits = synced[numpy.argsort(self.place[synced])], waits[numpy.argsort(self._turn[waits])]
         return [*dict.fromkeys((*synced.tolist(), *waits.tolist()))]
 

@@ -170,11 +170,9 @@ def _notes(nodes: Sequence[ReplayedLog], is_complete: bool) -> list[str]:
     notes = [
         f"{node.log.node}: its log begins at a snapshot" for node in nodes if any(node.log.begins.values())
     ]
-    return (
-        notes
-        if is_complete
-        else [*notes, "not all logs are known to be whole: rules that count nodes were left out"]
-    )
+    if not is_complete:
+        notes.append("not all logs are known to be whole: rules that count nodes were left out")
+    return notes
 
 
 def _counts(node: ReplayedLog) -> dict[str, int]:

@@ -24,6 +24,8 @@ The last two need every log whole, because the content of a lost log is unknown.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
+from itertools import islice
 from typing import Any
 
 import numpy
@@ -47,7 +49,7 @@ from checkers.logs.wal.record import Record
 from checkers.logs.wal.replay_kernels import ABSENT, COMMITTED, CONFIRMED, ROLLED_BACK
 from checkers.logs.wal.replay_kernels import NOP as VOID
 from checkers.logs.wal.snapshots import snapshot_differs, snapshot_forgets
-from checkers.verdict import Witness
+from checkers.verdict import WITNESSES_MAX, Witness
 
 Array = Any  # numpy's
 Rule = Callable[[Logs], Breaches]
@@ -57,24 +59,19 @@ Rule = Callable[[Logs], Breaches]
 
 
 def confirmed_and_rolled_back(logs: Logs) -> Breaches:
-    conflicts = _conflicting(logs, ROLLED_BACK)
     said = "is confirmed in the log of {here} and rolled back in that of {there}"
-    return Breaches.of(
-        len(conflicts),
-        (_conflict(logs, "confirmed-and-rolled-back", said, *conflict) for conflict in conflicts),
-    )
+    breach = partial(_conflict, logs, "confirmed-and-rolled-back", said)
+    return Breaches.of(_conflicting(logs, ROLLED_BACK), breach)
 
 
 def confirmed_and_void(logs: Logs) -> Breaches:
-    conflicts = _conflicting(logs, VOID)
     said = "is confirmed in the log of {here}, and {there} wrote it without content"
-    return Breaches.of(
-        len(conflicts),
-        (
-            _conflict(logs, "confirmed-and-void", said, *conflict, how=_how_void(logs, *conflict))
-            for conflict in conflicts
-        ),
-    )
+
+    def breach(name: int, here: int, there: int) -> Breach:
+        how = _how_void(logs, name, here, there)
+        return _conflict(logs, "confirmed-and-void", said, name, here, there, how)
+
+    return Breaches.of(_conflicting(logs, VOID), breach)
 
 
 def _conflicting(logs: Logs, bad: int) -> list[tuple[int, int, int]]:
@@ -157,7 +154,7 @@ def kept_and_void(logs: Logs) -> Breaches:
             (number, place, int(void[rows.place[node.at[place]]]))
             for place in sorted(places[firsts].tolist())
         ]
-    return Breaches.of(len(kept), (_kept(logs, *row) for row in kept))
+    return Breaches.of(kept, partial(_kept, logs))
 
 
 def _kept(logs: Logs, number: int, place: int, void_in: int) -> Breach:
@@ -203,7 +200,7 @@ def confirmed_without_quorum(logs: Logs) -> Breaches:
 
         return Breach((story_of(logs, number, name),), words)
 
-    return Breaches.of(len(alone), (breach(*entry) for entry in alone.items()))
+    return Breaches.of(list(alone.items()), breach)
 
 
 def confirmed_order(logs: Logs) -> Breaches:
@@ -221,7 +218,7 @@ def confirmed_order(logs: Logs) -> Breaches:
         bad = numpy.flatnonzero(own != expected)
         if len(bad):
             others.append((other, int(own[bad[0]]), int(expected[bad[0]])))
-    return Breaches.of(len(others), (_other_order(logs, longest, *order) for order in others))
+    return Breaches.of(others, partial(_other_order, logs, longest))
 
 
 def _shift(longest: Node, node: Node) -> int | None:
@@ -268,7 +265,8 @@ def same_lsn_other_content(logs: Logs) -> Breaches:
         first[rows.place[node.at[own[::-1]]]] = node.at[own[::-1]]
     others = [own[_is_other(logs, first, node.at[own])] for node, own in zip(logs.nodes, places, strict=True)]
     differing = ((number, place) for number, own in enumerate(others) for place in own.tolist())
-    return Breaches.of(sum(map(len, others)), (_other_content(logs, first, *row) for row in differing))
+    breaches = (_other_content(logs, first, *row) for row in islice(differing, WITNESSES_MAX))
+    return Breaches(sum(map(len, others)), tuple(breaches))
 
 
 def _is_other(logs: Logs, first: Array, at: Array) -> Array:
@@ -326,7 +324,7 @@ def claimed_but_missing(logs: Logs) -> Breaches:
                 if len(places := numpy.flatnonzero(is_lacked[node.at]))
             )
             gaps.append((holder, place, number))
-    return Breaches.of(len(gaps), (_missing(logs, *each) for each in sorted(gaps)))
+    return Breaches.of(sorted(gaps), partial(_missing, logs))
 
 
 def _missing(logs: Logs, holder: int, place: int, number: int) -> Breach:
@@ -356,7 +354,7 @@ def decision_without_entry(logs: Logs) -> Breaches:
         # Else it may stand in what is damaged.
         for place in node.contradictions if node.log.damage is None else ():
             decisions.setdefault(int(rows.place[node.at[place]]), (number, place))
-    return Breaches.of(len(decisions), (_without_entry(logs, *decision) for decision in decisions.values()))
+    return Breaches.of(list(decisions.values()), partial(_without_entry, logs))
 
 
 def _without_entry(logs: Logs, number: int, place: int) -> Breach:
@@ -409,9 +407,7 @@ def confirm_not_increasing(logs: Logs) -> Breaches:
             zip(places[order[again + 1]].tolist(), places[order[again]].tolist(), strict=True)
         ):
             repeated.setdefault(int(rows.place[node.at[here]]), (number, last, here))
-    return Breaches.of(
-        len(repeated), (_confirmed_again(logs, *repetition) for repetition in repeated.values())
-    )
+    return Breaches.of(list(repeated.values()), partial(_confirmed_again, logs))
 
 
 def _confirmed_again(logs: Logs, number: int, last: int, here: int) -> Breach:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import wraps
-from itertools import islice
+from itertools import starmap
 from typing import Any
 
 import numpy
@@ -43,9 +43,9 @@ class Breaches:
     first: Sequence[Breach] = ()
 
     @classmethod
-    def of(cls, count: int, breaches: Iterable[Breach]) -> Breaches:
-        """`count` breaches. Of those that `breaches` yields, only the first WITNESSES_MAX are made."""
-        return cls(count, tuple(islice(breaches, WITNESSES_MAX)) if count else ())
+    def of(cls, found: Sequence[tuple[int, ...]], breach: Callable[..., Breach]) -> Breaches:
+        """Of what was found; `breach` makes it of the numbers of each, but only the first WITNESSES_MAX times."""
+        return cls(len(found), tuple(starmap(breach, found[:WITNESSES_MAX])))
 
 
 def about_few_rows(rule: Callable[[Logs], Iterable[Breach]]) -> Callable[[Logs], Breaches]:

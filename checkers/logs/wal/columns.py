@@ -82,8 +82,7 @@ class Rows:
 
     def id_of(self, transaction: int) -> Id:
         """The name of the transaction with a number."""
-        row = int((self.transaction == transaction).argmax())
-        return int(self.origin[row]), int(self.first[row]) or int(self.lsn[row])
+        return self.ids_of(numpy.array([transaction]))[0]
 
     def record(self, at: int) -> Record:
         """The decision or vote at a place; the file that it stands in is not known here."""
