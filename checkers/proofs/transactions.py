@@ -139,6 +139,8 @@ def _names(read: Any) -> list[str]:
 
 
 def _incompatible(key: str, named: Sequence[Txn], known: Known) -> bool:
+    if not is_list(known.values()):
+        return False  # a register shows its last value alone
     reads = [_names(read) for txn in named for read in txn.reads(key)]
     if any(one[: len(other)] != other[: len(one)] for one in reads for other in reads):
         return True

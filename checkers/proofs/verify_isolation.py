@@ -283,8 +283,9 @@ class _Orders:
         left = [txn for txn in self.known.values() if ends(txn, key)[1] == one]
         entered = [txn for txn in self.known.values() if ends(txn, key)[0] == other]
         wrote = [txn for txn in self.known.values() if other in txn.wrote(key)[-1:]]
-        return any(comes_first(a, b, self.order) for a in left for b in entered) or any(
-            is_ranked_before(a, b) for a in left if one in a.wrote(key) for b in wrote
+        return one != other and (
+            any(comes_first(a, b, self.order) for a in left for b in entered)
+            or any(is_ranked_before(a, b) for a in left if one in a.wrote(key) for b in wrote)
         )
 
 

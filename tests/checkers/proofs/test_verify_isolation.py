@@ -13,12 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from checkers import transactional
-from checkers.history.history import History
+from checkers.history.history import Header, History
+from checkers.history.operation import Event
 from checkers.proofs import verify_isolation
 from checkers.proofs.meaning import Terms
 from checkers.transactional import anomalies
 from checkers.transactional.columns import WORKLOADS, Workload
-from checkers.verdict import Verdict
+from checkers.verdict import Verdict, Witness
 from tests import examples
 from tests.checkers.brute.histories import Line
 from tests.checkers.brute.histories import history_of as lines_of
@@ -272,3 +273,37 @@ def test_keys_and_values_of_every_kind(value: Any) -> None:
             assert verdict.result == expected
             checked = verify_isolation.check(found, verdict, Terms(model="strict-serializable"))
             assert checked.holds, checked.refused
+
+
+WRITTEN = [["w", "x", 1], ["w", "x", 2]]
+SHOWN = [["r", "x", 2]]
+EDGES = [
+    {"from": "T0", "to": "T1", "kind": "realtime", "predicate": False, "key": "x"},
+    {"from": "T1", "to": "T0", "kind": "rw", "predicate": False, "key": "x"},
+]
+
+
+@pytest.mark.parametrize(("name", "edges"), [("incompatible-order", []), ("G-single-item-realtime", EDGES)])
+def test_a_read_of_the_last_write_of_a_register_breaks_nothing(
+    name: str, edges: list[dict[str, Any]]
+) -> None:
+    """Broken, the verifier would accept that 2 was not written after 1, or that a reader of 2 had come before its
+    writer: no list shows 1, and 2 would stand before itself.
+    """
+    lines = [("invoke", 0, WRITTEN), ("ok", 0, WRITTEN), ("invoke", 1, [["r", "x", None]]), ("ok", 1, SHOWN)]
+    events = [
+        Event(index=index, time_ns=index, type=type_, process=process, f="txn", value=value)  # type: ignore[arg-type]
+        for index, (type_, process, value) in enumerate(lines)
+    ]
+    transactions = [{"name": "T0", "events": [0, 1]}, {"name": "T1", "events": [2, 3]}]
+    shown = {"transactions": transactions, "edges": edges, "at": [[0, "x"]]}
+    verdict = Verdict(
+        checker="transactional",
+        model="strict-serializable",
+        result="invalid",
+        summary="a forgery",
+        witnesses=(Witness(rule=name, summary="a forgery", events=()),),
+        details={"proof": {"kind": "anomalies", "names": [name]}, "anomalies": {name: shown}},
+    )
+    found = verify_isolation.check(History.of(Header(), events), verdict, asked(verdict))
+    assert (found.accepted, len(found.refused)) == (0, 1)
