@@ -231,7 +231,10 @@ class _Versions:
         """No read shows a version older than that of a transaction which it saw."""
         past: list[int] = []
         for at, txn in enumerate(self.txns):
-            steps = [(f, key, self._step(txn, f, key, shown)) for f, key, shown in self._steps(txn)]
+            steps = [
+                (f, key, None if f == "w" else self._source(txn, key, shown))
+                for f, key, shown in self._steps(txn)
+            ]
             timed = self._mask(one for one in self.txns[:at] if comes_first(one, txn, self.order))
             sources = self._mask(one for f, _, one in steps if f != "w" and one is not None)
             beside = self._mask(self._met_before(txn, at))
@@ -274,10 +277,7 @@ class _Versions:
                 yield one
 
     def _mask(self, txns: Iterable[Txn]) -> int:
-        mask = 0
-        for txn in txns:
-            mask |= 1 << self.place[txn.id]
-        return mask
+        return sum({1 << self.place[txn.id] for txn in txns})
 
     def _steps(self, txn: Txn) -> Iterator[tuple[str, str, tuple[str, ...]]]:
         """(f, key, values by other transactions) of each step, without reads of own writes."""
@@ -290,9 +290,6 @@ class _Versions:
                 shown = tuple(map(name_of, elements(value)))
                 if self.lists or not (shown and shown[0] in own[key]):
                     yield f, key, self._of_others(shown, own[key])
-
-    def _step(self, txn: Txn, f: str, key: str, shown: tuple[str, ...]) -> Txn | None:
-        return None if f == "w" else self._source(txn, key, shown)
 
     def _no_lost_update(self) -> None:
         """No two transactions write a key of which both first read the same version."""
