@@ -196,9 +196,9 @@ def clocks(
     """Vector clocks: how many rows of each node happened before a row, the row itself counted.
 
     `send_place`: by row of a send its place in `sent`. `asked`: rows, ascending; `seen` (one for each) becomes the
-    clock of the node before that row; `asked_next` (by node) begins at each node's first place in `asked`.
-    What a node knows there is what all its lives know (`kept`, by node); what a life sends on is what it knows itself
-    (`now`, by life). All clocks are int32 by node.
+    clock of the node before that row, but for its own; `asked_next` (by node) begins at each node's first place in
+    `asked`. What a node knows there is what all its lives know (`kept`, by node); what a life sends on is what it knows
+    itself (`now`, by life). All clocks are int32 by node.
     """
     nodes = kept.shape[0]
     for place in range(order.shape[0]):
@@ -209,7 +209,6 @@ def clocks(
         while asked_next[node] < asked.shape[0] and asked[asked_next[node]] == row:
             for other in range(nodes):
                 seen[asked_next[node], other] = kept[node, other]
-            seen[asked_next[node], node] = row - node_first[node]
             asked_next[node] += 1
         source = sender_row[row]
         if source >= 0:

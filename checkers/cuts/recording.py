@@ -154,7 +154,7 @@ def _absent(trace: Trace, row: int) -> str:
 def _of_losses(trace: Trace, losses: Sequence[Loss], changes: Int64s, start_ns: int, ended_ns: int) -> str:
     for loss in losses:
         change = int(changes[loss.node])
-        was_before = trace.is_one_clock and loss.until_ns < start_ns
+        was_before = loss.until_ns < start_ns  # ALWAYS, where clocks do not say
         was_after = trace.is_one_clock and loss.from_ns > ended_ns if change < 0 else change <= loss.behind
         if not was_before and not was_after:
             return loss.why

@@ -166,6 +166,17 @@ def test_a_torn_transaction_tells_whether_its_nodes_signed_alike(signs: tuple[st
     assert torn.how.endswith(f"FINISH records name no transactions{told}")
 
 
+def test_logs_that_are_missing_or_begin_late_say_what_they_can() -> None:
+    """If it failed, a lost record of a finished cut would be excused, or one that failed for a reason be left open."""
+    failed = Cut(id="k1", outcomes={"n1": "failed"}, causes=["n2 was killed"])
+    material = given(logs={"n1": "S:k1 F:k1"}, cuts=(failed,), baseline=("n1", "n2"))
+    (judged,) = check(material).judgements["finish"]
+    assert (judged.result, judged.summary) == ("valid", "it did not finish: n2 was killed")
+    finished = Cut(id="k1", outcomes={"n1": "finished"})
+    (lost,) = check(given(logs={"n1": "S:k1 F:k1", "n2": "… S:k1"}, cuts=(finished,))).judgements["finish"]
+    assert [witness.rule for witness in lost.witnesses] == ["finished-without-record"]
+
+
 def test_a_cut_may_break_two_rules_of_its_end() -> None:
     """If it failed, the record that a finished cut lacks would hide behind two nodes that disagree."""
     cut = Cut(id="k1", outcomes={"n1": "finished", "n2": "failed"})

@@ -28,6 +28,8 @@ JUDGED: dict[str, tuple[dict[str, str], Mapping[tuple[str, int], str], str]] = {
     "torn behind the colour change": ({"n1": "*k1 +a>n2", "n2": "*k1 -a"}, TORN, "valid"),
     "back before the cut": ({"n1": "+a>n2 +b>n2 +c>n2 *k1", "n2": "-a | -b *k1"}, TORN, "valid"),
     "a message from outside, for all that": ({"n1": "*k1 +a>n2", "n2": "-a *k1"}, TORN, "invalid"),
+    "the colour change is the last row": ({"n1": "*k1 +a>n3", "n2": "*k1", "n3": "*k1 -a"}, TORN, "valid"),
+    "a life before knew it": ({"n0": "*k1 -a", "n1": "-x | *k1 +a>n0", "n2": "*k1 +x>n1"}, {}, "invalid"),
     "the whole sender is inside": ({"n1": "*k1 +a>n2", "n2": "*k1 -a"}, {("n1", 1): "torn"}, "valid"),
 }
 
@@ -69,6 +71,76 @@ def test_a_gap_in_the_numbers_is_a_loss() -> None:
     said = check(Given(cuts=[Cut(id="k1")], trace=trace_of(lives))).of("messages", "k1")
     assert said.result == "unknown"
     assert said.summary == "n1 (life 1) has no row of message 2"
+
+
+def _sends(*rows: tuple[int, int]) -> list[list[object]]:
+    return [["send", seq, "n2", "w", None, ns] for seq, ns in rows]
+
+
+def _change(ns: int) -> list[object]:
+    return ["mark", "cut", {"cut": "k1"}, ns]
+
+
+def _taken(node: str, seq: int, ns: int) -> list[object]:
+    return ["receive", node, 1, seq, ns]
+
+
+LOST_ROWS: dict[str, tuple[list[LifeRows], int, str]] = {
+    "the message behind a gap is another one": (
+        [
+            LifeRows(node="n1", life=1, rows=[*_sends((1, 10), (3, 20)), _change(30), *_sends((4, 40))]),
+            LifeRows(node="n2", life=1, rows=[_taken("n1", 3, 50), _change(60)]),
+        ],
+        *(-1, "valid"),
+    ),
+    "a message from the gap is none behind it": (
+        [
+            LifeRows(node="n1", life=1, rows=[*_sends((1, 10)), _change(30), *_sends((3, 40))]),
+            LifeRows(node="n2", life=1, rows=[_taken("n1", 2, 50), _change(60)]),
+        ],
+        *(-1, "unknown"),
+    ),
+    "it was taken before the cut began": (
+        [
+            LifeRows(node="n1", life=1, rows=[*_sends((1, 10), (3, 20)), _change(30)]),
+            LifeRows(node="n2", life=1, rows=[_taken("n1", 2, 25), _change(60)]),
+        ],
+        *(-1, "valid"),
+    ),
+    "a lost colour change came before the first recorded one": (
+        [
+            LifeRows(node="n1", life=1, rows=[*_sends((1, 5)), _taken("n2", 1, 20), _change(50)]),
+            LifeRows(node="n2", life=1, rows=[_taken("n1", 1, 10)], torn="its end is torn", over_ns=15),
+        ],
+        *(-1, "unknown"),
+    ),
+    "a torn life was over before the cut was asked for": (
+        [
+            LifeRows(node="n1", life=1, rows=[*_sends((1, 5)), _change(50)]),
+            LifeRows(node="n2", life=1, rows=[_taken("n1", 1, 10)], torn="its end is torn", over_ns=15),
+        ],
+        *(40, "valid"),
+    ),
+    "all of the life that sent it is inside": (
+        [
+            LifeRows(node="n1", life=1, rows=_sends((1, 10)), torn="its end is torn"),
+            LifeRows(node="n1", life=2, rows=[_change(40)], time_ns=31),
+            LifeRows(node="n2", life=1, rows=[_taken("n1", 2, 45), _change(60)]),
+        ],
+        *(-1, "valid"),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LOST_ROWS)
+def test_what_is_lost_is_told_by_numbers_and_times(name: str) -> None:
+    """A green light, or an alarm, that rests on a message or a colour change that was lost."""
+    lives, asked_ns, result = LOST_ROWS[name]
+    trace = trace_of(lives)
+    said = check(Given(cuts=[Cut(id="k1", asked_ns=asked_ns)], trace=trace)).of("messages", "k1")
+    assert said.result == result, said.summary
+    if said.proof is not None:
+        verify.check(trace, "k1", result, said.proof, asked_ns=asked_ns)
 
 
 @pytest.mark.parametrize(
