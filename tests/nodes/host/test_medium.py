@@ -13,8 +13,8 @@ import pytest
 
 from nodes.host.disk import Disk, Outcome
 from nodes.host.files import Committed
-from nodes.host.medium import AFFECTED, ORDERS, SYNCED, FaultyMedium
-from nodes.kernel.effects import Persist
+from nodes.host.medium import AFFECTED, ORDERS, SYNCED, FaultyMedium, Medium
+from nodes.kernel.effects import REMOVED, Persist
 from nodes.kernel.outbox import Durability
 
 WAIT_S = 10
@@ -155,3 +155,64 @@ def test_what_could_not_be_told_is_told_later(tmp_path: Path) -> None:
     bench.medium.look()
     assert bench.felt()["id"] == 3
     bench.disk.close()
+
+
+def test_the_calls_reach_the_operating_system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Broken, a node acknowledges what no disk has been asked to keep: no kill shows it, only a loss of power."""
+    calls: list[tuple[str, int]] = []
+    call = "fdatasync" if hasattr(os, "fdatasync") else "fsync"
+    monkeypatch.setattr(os, "fsync", lambda file: calls.append(("fsync", file)))
+    monkeypatch.setattr(os, call, lambda file: calls.append((call, file)))
+    for medium in (Medium(), FaultyMedium(str(tmp_path / "faults"))):
+        folder = medium.open_folder(str(tmp_path))
+        file = medium.open(folder, "old", os.O_CREAT | os.O_RDWR)
+        medium.sync(file)
+        medium.sync_folder(folder)
+        assert calls == [(call, file), ("fsync", folder)]
+        calls.clear()
+        medium.rename(folder, "old", "new")
+        for _ in range(2):  # the second in place of the first
+            medium.keep_aside(folder, "new")
+        assert (tmp_path / REMOVED / "new").samefile(tmp_path / "new") and not (tmp_path / "old").exists()
+        medium.remove(folder, "new")
+        assert not (tmp_path / "new").exists()
+        for each in (file, folder):
+            medium.close(each)
+            with pytest.raises(OSError, match="Bad file descriptor"):
+                os.fstat(each)
+
+
+def test_orders_that_are_there_at_the_start_are_obeyed_at_once(tmp_path: Path) -> None:
+    """Broken, a node that starts again on a full disk writes to it until its loop looks for orders."""
+    Bench(tmp_path).order(id=7, write_error="ENOSPC")
+    failed = Bench(tmp_path).write("log", b"lost in parts ")
+    assert isinstance(failed, Committed) and "ENOSPC" in failed.error
+
+
+def test_a_full_disk_takes_half_and_then_refuses(tmp_path: Path) -> None:
+    """Broken, no node would ever be tried with half a record, which a real full disk leaves."""
+    bench = Bench(tmp_path)
+    bench.order(id=7, write_error="ENOSPC")
+    with (tmp_path / "log").open("wb") as file:
+        for whole in (b"0123456789", b"ab"):
+            assert bench.medium.write(file.fileno(), whole) == len(whole) // 2
+            with pytest.raises(OSError, match="No space left"):
+                bench.medium.write(file.fileno(), whole)
+        with pytest.raises(OSError, match="No space left"):
+            bench.medium.write(file.fileno(), b"x")
+    assert (tmp_path / "log").read_bytes() == b"01234a"
+
+
+def test_orders_that_did_not_change_go_on_counting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Broken, a fault that delayed a hundred syncs would be said to have met the last ones alone, or none."""
+    slept: list[float] = []
+    monkeypatch.setattr("nodes.host.medium.time.sleep", slept.append)
+    bench = Bench(tmp_path)
+    bench.order(id=7, sync_delay_ns=20_000_000)
+    with (tmp_path / "log").open("wb") as file:
+        for _ in range(3):
+            bench.medium.sync(file.fileno())
+            bench.medium.look()
+    assert slept == [0.02] * 3 and bench.medium._delayed == 3
+    bench.order(id=8)
+    assert bench.felt() == {"id": 8, "delayed": 0, "failed": 0}
