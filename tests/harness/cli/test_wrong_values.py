@@ -169,3 +169,22 @@ def test_a_wrong_plan_is_told_in_plain_words(qsync: Qsync, place: Path, content:
     assert said in done.line
     assert not PYTHON.search(done.line.replace(" --help", ""))
     assert done.code == 64
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "told"),
+    [
+        (Whole(), "x", "expected a whole number, got 'x'"),
+        (Whole(1, 5), "9", "expected a whole number of at least 1 and of at most 5, got 9"),
+        (Whole(most=5), "9", "expected a whole number of at most 5, got 9"),
+        (Number(0, 2), "-1", "expected a number of at least 0 and of at most 2, got -1"),
+        (Number(0.5, is_open=True), "0.5", "expected a number greater than 0.5, got 0.5"),
+        (Number(), "nan", "expected a number, got nan"),
+        (Whole(1), " ", "expected a whole number of at least 1, got nothing"),
+    ],
+)
+def test_a_number_out_of_bounds_is_told_the_bounds(kind: Kind, value: str, told: str) -> None:
+    """If it failed, people would have to guess which numbers an option takes."""
+    with pytest.raises(click.BadParameter) as refused:
+        kind.convert(value, None, None)
+    assert refused.value.message == told
