@@ -96,10 +96,13 @@ def _of_commit(given: str, repository: Path = ROOT) -> dict[str, bytes]:
         return {name: file.read() for name, file in opened if file is not None and _is_wanted(name)}
 
 
+_OF_A_REPOSITORY = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_COMMON_DIR")
+"""Variables that are set within a hook, for the repository of the hook."""
+
+
 def git(repository: Path, *words: str) -> bytes | None:
     """What git says of this repository; None if it refuses. WrongUse if it cannot be run."""
-    # Within a hook they name another repository.
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    environment = {name: value for name, value in os.environ.items() if name not in _OF_A_REPOSITORY}
     command = ["git", "-C", str(repository), *words]
     try:
         done = subprocess.run(command, capture_output=True, timeout=60, check=False, env=environment)
