@@ -44,7 +44,7 @@ DRAWN_FROM = (
 
 def results_folder() -> Path:
     """The folder of the runs by default."""
-    return Path(os.environ.get("QSYNC_RESULTS", ROOT / "results"))
+    return Path(os.environ.get("QSYNC_RESULTS") or ROOT / "results")
 
 
 def results_option(*, takes_address: bool = False) -> Callable[[F], F]:
@@ -63,7 +63,7 @@ def spark_options(function: F) -> F:
         click.option(
             "--master",
             type=Text(),
-            default=lambda: os.environ.get("QSYNC_SPARK_MASTER", "local[*]"),
+            default=lambda: os.environ.get("QSYNC_SPARK_MASTER") or "local[*]",
             show_default="local[*]",
             help="Master of Spark: local[*], spark://host:7077, k8s://…, yarn.",
         ),

@@ -299,6 +299,6 @@ def _schema_mark() -> str:
 
 def tables_place(results: Path | Address, given: Path | None) -> Path | Address:
     """Where the tables are: beside the runs, under a name that no plan can have."""
-    if given is None and "QSYNC_TABLES" in os.environ:
-        given = Path(os.environ["QSYNC_TABLES"])
+    if given is None and (named := os.environ.get("QSYNC_TABLES")):
+        given = Path(named)
     return results / "_tables" if given is None else place_of(given)

@@ -94,7 +94,7 @@ def _given_spool(runs: Path | Address, place: Path | Address, given: Path | None
     """
     from harness.errors import WrongUse
 
-    given = given or (Path(os.environ["QSYNC_SPOOL"]) if "QSYNC_SPOOL" in os.environ else None)
+    given = given or (Path(named) if (named := os.environ.get("QSYNC_SPOOL")) else None)
     if _are_far(runs, place) and given is None and not master.startswith("local"):
         raise WrongUse(
             f"the workers of {master} must see the folder that runs are fetched to; try: --spool FOLDER, one that all "

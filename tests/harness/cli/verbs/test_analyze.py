@@ -5,10 +5,14 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
+import click
 import pytest
 
 from harness.cli import spark_group
 from harness.cli.main import main
+from harness.cli.options import ROOT, results_folder
+from harness.cli.verbs.analyze import _given_spool, command
+from harness.pipeline.analyze import tables_place
 
 
 class BeganAnew(BaseException):
@@ -34,3 +38,14 @@ def test_nothing_is_made_before_the_command_begins_anew(
     with pytest.raises(BeganAnew):
         main(words + (["--tables", tables] if tables else []))
     assert there == []
+
+
+def test_a_variable_that_is_set_to_nothing_is_not_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If it failed, `QSYNC_RESULTS= qsync run` would leave its runs in whatever folder a person is in."""
+    asked = (Path("results"), Path("tables"), None, "local[*]")
+    for name in ("QSYNC_RESULTS", "QSYNC_TABLES", "QSYNC_SPOOL", "QSYNC_SPARK_MASTER"):
+        monkeypatch.setenv(name, "")
+    empty = (results_folder(), tables_place(Path("results"), None), _given_spool(*asked))
+    assert empty == (ROOT / "results", Path("results/_tables"), None)
+    (master,) = (param for param in command.params if param.name == "master")
+    assert master.get_default(click.Context(command)) == "local[*]"
