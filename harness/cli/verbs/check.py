@@ -14,7 +14,7 @@ from harness.cli.exit_codes import ExitCode
 from harness.cli.options import refuse_options, spark_options
 from harness.cli.param_types import JOBS, InputPath, Number, OutputFile, Text, Whole
 from harness.cli.printing import has_colour, print_json, print_run
-from harness.cli.verbs.check_one import Options, ask_others, for_a_run, judged_file, run_folder
+from harness.cli.verbs.check_one import Options, ask_others, for_a_run, judged_file, run_folder, unpacked_run
 
 if TYPE_CHECKING:
     from harness.results import RunFolder
@@ -186,20 +186,13 @@ def _holds_runs(path: Path) -> bool:
 
 
 def _check_bundle(path: Path, engine: str, options: Options) -> int:
-    """Judge the run in a bundle as that run. The unpacked files are removed afterwards."""
-    from harness.cluster.scratch import scratch
+    """Judge the run in a bundle as that run."""
     from harness.errors import WrongUse
-    from harness.results import bundle, resolve
 
     if engine == "spark":
         raise WrongUse(f"--engine spark: {path} is a bundle of one run; try: qsync check {path}")
-    with scratch("bundle") as folder:
-        kind = bundle.unpack(path, folder).manifest.kind
-        if kind != "run":
-            raise WrongUse(
-                f"{path} is a bundle of a {kind}, not of a run; try: qsync certify --verify {path}"
-            )
-        return _check_run(resolve(folder), options, bundle=path)
+    with unpacked_run(path) as run:
+        return _check_run(run, options, bundle=path)
 
 
 def _check_run(folder: RunFolder, options: Options, bundle: Path | None = None) -> int:

@@ -10,15 +10,18 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from harness.cli.exit_codes import ExitCode, gravest
 from harness.cli.printing import print_json
-from harness.cli.verbs.check_one import Options, for_a_run, judged_file, run_folder
+from harness.cli.verbs.check_one import Options, for_a_run, judged_file, run_folder, unpacked_run
 from harness.errors import TRACEBACK_NOTE, HarnessError, WrongUse, broke, keep_traceback
 from harness.pages.terminal.colour import printable
+
+if TYPE_CHECKING:
+    from harness.results import RunFolder
 
 SUFFIXES = (
     ".edn",
@@ -157,19 +160,25 @@ def _refused(path: Path, error: HarnessError) -> Mapping[str, Any]:
 
 
 def _verdict(path: Path, options: Options) -> Mapping[str, Any]:
+    from harness.results.bundle import is_bundle
+
+    if is_bundle(path):
+        with unpacked_run(path) as run:
+            return _verdict_of_run(run, path, options)
+    folder = run_folder(path)
+    return judged_file(path, options)[1] if folder is None else _verdict_of_run(folder, path, options)
+
+
+def _verdict_of_run(folder: RunFolder, path: Path, options: Options) -> Mapping[str, Any]:
+    """`path`: the run or the bundle that was given."""
     from harness.judge.time_limit import limited
     from harness.run.finish import finish
     from harness.systems import plans
 
-    folder = run_folder(path)
-    if folder is None:
-        return judged_file(path, options)[1]
     for_a_run(folder, options)
     if options.promise is not None or options.verifies:
         option = "--verify" if options.promise is None else "--promise"
-        raise WrongUse(
-            f"{option}: {folder.path} is a run among others; try: qsync check {folder.path} {option} …"
-        )
+        raise WrongUse(f"{option}: {path} is a run among others; try: qsync check {path} {option} …")
     with limited(options.limits):
         return finish(folder, plans.read(folder.plan_file))
 

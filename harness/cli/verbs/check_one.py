@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -63,6 +64,22 @@ def run_folder(path: Path) -> RunFolder | None:
     from checkers.history.foreign import reader_of
 
     return None if reader_of(path) is not None else resolve(path)
+
+
+@contextmanager
+def unpacked_run(path: Path) -> Iterator[RunFolder]:
+    """The run in a bundle, whose unpacked files are removed afterwards. WrongUse if it holds something else."""
+    from harness.cluster.scratch import scratch
+    from harness.errors import WrongUse
+    from harness.results import bundle, resolve
+
+    with scratch("bundle") as folder:
+        kind = bundle.unpack(path, folder).manifest.kind
+        if kind != "run":
+            raise WrongUse(
+                f"{path} is a bundle of a {kind}, not of a run; try: qsync certify --verify {path}"
+            )
+        yield resolve(folder)
 
 
 def for_a_run(folder: RunFolder, options: Options) -> None:
