@@ -141,7 +141,10 @@ def command(
             return check_many(histories, options, jobs)
         (path,) = histories
     if is_bundle(path):
-        return _check_bundle(path, engine, options)
+        if engine == "spark":
+            raise click.UsageError(f"--engine spark: {path} is a bundle of one run; try: qsync check {path}")
+        with unpacked_run(path) as run:
+            return _check_run(run, options, bundle=path)
     folder = run_folder(path)
     return _check_file(path, options) if folder is None else _check_run(folder, options)
 
@@ -183,16 +186,6 @@ def _holds_runs(path: Path) -> bool:
         and not (path / "history.jsonl").exists()
         and any(True for depth in ("*", "*/*") for _ in path.glob(f"{depth}/plan.json"))
     )
-
-
-def _check_bundle(path: Path, engine: str, options: Options) -> int:
-    """Judge the run in a bundle as that run."""
-    from harness.errors import WrongUse
-
-    if engine == "spark":
-        raise WrongUse(f"--engine spark: {path} is a bundle of one run; try: qsync check {path}")
-    with unpacked_run(path) as run:
-        return _check_run(run, options, bundle=path)
 
 
 def _check_run(folder: RunFolder, options: Options, bundle: Path | None = None) -> int:
