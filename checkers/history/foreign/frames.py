@@ -45,7 +45,7 @@ def history_of(frame: Any) -> History:
     import pyarrow
 
     table = pyarrow.table(frame)
-    names = set(table.column_names)
+    names = {name for name in table.column_names if table.column_names.count(name) == 1}
     if names >= {*_OF_OPERATIONS}:
         return _of_operations(_rows(table))
     if names >= {*_OF_EVENTS}:

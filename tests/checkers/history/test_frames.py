@@ -145,6 +145,17 @@ def test_a_transaction_of_something_else_is_for_its_checker(value: str) -> None:
     assert by_model.judge(cast(Any, Frame(pyarrow.table(told))), "append").result == "unknown"
 
 
+def test_a_frame_with_a_column_twice_is_refused() -> None:
+    """It would be judged by one of the two, or end in a KeyError."""
+    names = ("type", "process", "f", "value", "value")
+    frame = pyarrow.table([["ok"], [0], ["read"], ["1"], ["2"]], names=names)
+    with pytest.raises(
+        HistoryError,
+        match=r"expected a frame with the columns .* got the columns type, process, f, value, value",
+    ):
+        checkers.read(frame)
+
+
 def test_sessions_without_real_time_have_none_in_a_frame() -> None:
     """If it failed, the order in which sessions are interleaved here would count as that of real time."""
     history = foreign.parse(b"[x:=1] [x:=2]\n---\n[x==?] [x==1]\n")
