@@ -40,6 +40,8 @@ def output_file(target: Path, what: str) -> Iterator[BinaryIO]:
             try:
                 with unfinished.open("w+b") as file:
                     yield file
+                with suppress(FileNotFoundError):  # what only its owner may read stays so
+                    shutil.copymode(place, unfinished)
                 unfinished.replace(place)
             finally:
                 with suppress(OSError):

@@ -32,6 +32,14 @@ def test_what_a_link_points_to_is_written(tmp_path: Path) -> None:
     assert [path.name for path in (tmp_path / "pages").iterdir()] == ["today.html"]
 
 
+def test_a_file_keeps_its_permissions(tmp_path: Path) -> None:
+    """Broken, a record that only its owner may read could be read by every user after the next export."""
+    target = tmp_path / "bundle.zip"
+    target.touch(0o600)
+    write(target, b"new", "the bundle")
+    assert (target.read_bytes(), target.stat().st_mode & 0o777) == (b"new", 0o600)
+
+
 def test_a_link_to_nowhere_is_refused_by_the_name_that_was_given(tmp_path: Path) -> None:
     """A person would be told of a file that he did not name, or a traceback would come."""
     link = tmp_path / "page.html"
