@@ -60,7 +60,10 @@ def check(history: History, verdict: Verdict, asked: Terms) -> Verified:
             )
             proved |= dict.fromkeys(proof["keys"], "valid" if proof["kind"] == "order" else "invalid")
         except (RefusedError, LookupError, TypeError, ValueError) as error:
-            refused.append(f"{proof.get('kind')} of {proof.get('keys')}: {error}")
+            name = (
+                f"{proof.get('kind')} of {proof.get('keys')}" if isinstance(proof, dict) else f"{proof!r:.40}"
+            )
+            refused.append(f"{name}: {error}")
     keys = {key for about, _ in judged for key in about}
     without = tuple(sorted(str(key) for key in keys - proved.keys()))
     shown = "invalid" if "invalid" in proved.values() else "unknown" if without else "valid"

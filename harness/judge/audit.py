@@ -150,6 +150,12 @@ def _read(
     return replayed, marks, settled
 
 
+def settled_history(logs: Sequence[NodeLog], rules: LogRules, history: History) -> History | None:
+    """The history that `Audit.settled` judges."""
+    read = _read(logs, rules, history)
+    return None if isinstance(read, str) or read[2] is None else read[2].history
+
+
 def _of_whole_logs(verdict: Verdict, logs: Logs, history: History) -> Verdict:
     """The verdict; unknown in place of valid if a member of the end left no log, or less than it had reported."""
     lost = list(_lost(logs, history))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections import Counter
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -72,7 +73,8 @@ def row_of(folder: RunFolder, run: str, cell: str) -> JudgedRun:
     proofs: dict[str, Any] = {}
     if stored is not None and not refused:
         proofs = copy.deepcopy(stored)
-        verified.add_to(proofs, case.history, verified.verifiers_in_run(case))
+        settled = partial(verified.settled_in_run, case)
+        verified.add_to(proofs, case.history, verified.verifiers_in_run(case), settled)
     report = proofs.get("verified", {})
     judged = {check["checker"]: check for check in verdict["checks"]}
     return JudgedRun(

@@ -84,11 +84,21 @@ def verify(path: Path, folder: Path, key: PublicKey | None, code: str, today: da
     bar = _bar(verified, campaign, is_same=is_same)
     verified.refused += lacks.of_matrix(campaign, rows, given.code.commit, bar)
     verified.refused += lacks.of_measure(given.measured, bar)
-    if given.about is not None and given.about.valid_until < today.isoformat():
-        verified.refuse(f"it was valid until {given.about.valid_until}")
+    if given.about is not None:
+        _validity(verified, given.about.valid_until, today)
     _document(verified, folder, campaign, rows, is_same=is_same)
     verified.refused.sort()
     return verified
+
+
+def _validity(verified: Verified, valid_until: str, today: date) -> None:
+    try:
+        is_over = date.fromisoformat(valid_until) < today
+    except ValueError:
+        verified.refuse(f"it is valid until {valid_until!r}, and that is no date")
+        return
+    if is_over:
+        verified.refuse(f"it was valid until {valid_until}")
 
 
 def _bar(verified: Verified, campaign: Campaign, *, is_same: bool) -> Bar:

@@ -212,7 +212,10 @@ def _check_run(folder: RunFolder, options: Options, bundle: Path | None = None) 
         if options.verifies:
             from harness.judge.files import verified
 
-            verified.add_to(verdict, run.case.history, verified.verifiers_in_run(run.case))
+            case = run.case
+            verified.add_to(
+                verdict, case.history, verified.verifiers_in_run(case), partial(verified.settled_in_run, case)
+            )
         if options.asks_others:
             from harness.judge.files import verified
 

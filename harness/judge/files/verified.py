@@ -9,7 +9,7 @@ verdict says that its proof was refused.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any
 
@@ -19,23 +19,47 @@ from checkers.proofs import verify, verify_isolation
 from checkers.proofs.meaning import Terms
 from checkers.verdict import Verdict, Verified
 from harness.judge import EXIT_CODES, Case
+from harness.judge.audit import settled_history
 
 Verifier = Callable[[History, Verdict], Verified | None]
 """None if the verdict has no proofs."""
 
 
-def add_to(verdict: dict[str, Any], history: History, verifiers: Mapping[str, Verifier]) -> None:
+def add_to(
+    verdict: dict[str, Any],
+    history: History,
+    verifiers: Mapping[str, Verifier],
+    settled: Callable[[], History | None] = lambda: None,
+) -> None:
     """Check the proofs, and add the result as "verified" to the verdict; nothing if no check was decided.
 
-    `verifiers`: by the name of a check. Their questions come from the promise, never from the verdict.
+    `verifiers`: by the name of a check. Their questions come from the promise, never from the verdict. `settled` gives
+    the history that the checks below "settled" judged; of their proofs the refused ones are told.
     """
     stopped: list[str] = []
-    results = []
-    for check in verdict["checks"]:
-        if check["checker"] in verifiers and check["result"] != "unknown":
-            question = partial(verifiers[check["checker"]], history, Verdict.from_json(check))
-            result = until_ended(question, stopped.append)
-            results += [] if result is None else [result]
+
+    def verified(checks: Iterable[dict[str, Any]], about: History) -> list[Verified]:
+        results = []
+        for check in checks:
+            if check["checker"] in verifiers and check["result"] != "unknown":
+                question = partial(_verify, verifiers[check["checker"]], about, check)
+                result = until_ended(question, stopped.append)
+                results += [] if result is None else [result]
+        return results
+
+    results = verified(verdict["checks"], history)
+    again = (verdict.get("settled") or {}).get("checks", ())
+    if again and (settled_history := settled()) is not None:
+        results += [
+            Verified(
+                0,
+                tuple(f"with the outcomes that only the logs know: {why}" for why in each.refused),
+                (),
+                True,
+            )
+            for each in verified(again, settled_history)
+            if each.refused
+        ]
     if stopped and verdict["outcome"] == "valid":
         _take_back(verdict, f"the proofs were not all checked: {stopped[0]}")
     if not results:
@@ -51,9 +75,22 @@ def add_to(verdict: dict[str, Any], history: History, verifiers: Mapping[str, Ve
         _take_back(verdict, f"a proof was refused: {refused[0]}")
 
 
+def _verify(verifier: Verifier, history: History, check: dict[str, Any]) -> Verified | None:
+    try:
+        return verifier(history, Verdict.from_json(check))
+    except (AttributeError, LookupError, TypeError, ValueError) as error:  # a stored proof may be anything
+        why = f"{check['checker']}: its proofs cannot be read: {type(error).__name__}: {error}"
+        return Verified(0, (why,), (), holds=False)
+
+
 def _take_back(verdict: dict[str, Any], why: str) -> None:
     verdict["outcome"], verdict["exit_code"] = "unknown", EXIT_CODES["unknown"]
     verdict["sentence"] = f"Not decided: {why}."
+
+
+def settled_in_run(case: Case) -> History | None:
+    """The history of the run with the outcomes that only its nodes' logs know; None without logs."""
+    return None if case.log_rules is None else settled_history(case.logs, case.log_rules, case.history)
 
 
 def judged_in_run(case: Case) -> dict[str, Terms]:

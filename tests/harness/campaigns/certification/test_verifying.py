@@ -66,6 +66,41 @@ def test_a_certificate_holds_with_its_bundle_alone(sample: Sample, tmp_path: Pat
         assert not path.is_file() or str(sample.folder).encode() not in path.read_bytes(), path
 
 
+@pytest.mark.parametrize("part", ["checks", "settled"])
+def test_a_proof_that_is_none_is_refused_wherever_it_stands(
+    sample: Sample, tmp_path: Path, part: str
+) -> None:
+    """If it failed, a proof of what settled could be anything, and a stranger's would end the command with 70."""
+    replaced: list[str] = []
+
+    def forge(document: dict[str, Any]) -> None:
+        for check in document["checks"] if part == "checks" else document["settled"]["checks"]:
+            if check["details"].get("proofs"):
+                replaced.append(check["checker"])
+                check["details"]["proofs"] = ["this is no proof"] * len(check["details"]["proofs"])
+
+    def edit(folder: Path) -> None:
+        as_unsigned(folder)
+        rewritten(verdicts(folder)[0], forge)
+
+    found = verified(forged(sample, tmp_path, edit), sample, tmp_path / "to")
+    assert replaced
+    assert [lack.text for lack in found.refused if "this is no proof" in lack.text]
+
+
+def test_a_date_that_is_none_never_ends(sample: Sample, tmp_path: Path) -> None:
+    """If it failed, a certificate that is valid until "never" would not expire."""
+
+    def edit(folder: Path) -> None:
+        rewritten(
+            folder / CERTIFICATE, lambda document: document["given"]["about"].update(valid_until="never")
+        )
+        as_unsigned(folder)
+
+    found = verified(forged(sample, tmp_path, edit), sample, tmp_path / "to")
+    assert [lack.text for lack in found.refused] == ["it is valid until 'never', and that is no date"]
+
+
 def test_without_a_key_it_says_what_was_not_verified(sample: Sample, tmp_path: Path) -> None:
     """If it failed, an unchecked signature would look like one that holds."""
     signed = verified(sample.path, sample, tmp_path / "signed")
