@@ -3,13 +3,16 @@
 The names of the fields are those of the files (`tests/robustness/model/types.go` and `watch.go` of etcd). A history has
 each request as an operation (`f`: "etcd-" and its type) with the value {"request": …, "response": …}, and each watch as
 an operation `etcd-watch`. A value of twenty bytes or more is recorded as its hash (FNV-1a, 32 bits).
+
+A request with a field or a type of step that is not known here is refused, because it may change what the request does.
+An answer may have more fields.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Literal, TypeVar
 
 import msgspec
 
@@ -56,7 +59,7 @@ def fnv_1a(data: bytes) -> int:
     return hashed
 
 
-class Range(msgspec.Struct, frozen=True, rename="pascal"):
+class Range(msgspec.Struct, frozen=True, rename="pascal", forbid_unknown_fields=True):
     start: str = ""
     end: str = ""
     limit: int = 0
@@ -69,26 +72,26 @@ class Range(msgspec.Struct, frozen=True, rename="pascal"):
         return self.start <= key and (self.end == EVERYTHING or key < self.end)
 
 
-class Put(msgspec.Struct, frozen=True, rename="pascal"):
+class Put(msgspec.Struct, frozen=True, rename="pascal", forbid_unknown_fields=True):
     key: str = ""
     value: Text = Text()
     lease: int = msgspec.field(default=0, name="LeaseID")
 
 
-class Delete(msgspec.Struct, frozen=True, rename="pascal"):
+class Delete(msgspec.Struct, frozen=True, rename="pascal", forbid_unknown_fields=True):
     key: str = ""
 
 
-class Step(msgspec.Struct, frozen=True, rename="pascal"):
+class Step(msgspec.Struct, frozen=True, rename="pascal", forbid_unknown_fields=True):
     """One operation of a transaction."""
 
-    type: str
+    type: Literal["range-operation", "put-operation", "delete-operation"]
     range: Range = Range()
     put: Put = Put()
     delete: Delete = Delete()
 
 
-class Condition(msgspec.Struct, frozen=True, rename="pascal"):
+class Condition(msgspec.Struct, frozen=True, rename="pascal", forbid_unknown_fields=True):
     """The version is compared if it is given, else the revision (0: there is no such key)."""
 
     key: str = ""
@@ -96,7 +99,7 @@ class Condition(msgspec.Struct, frozen=True, rename="pascal"):
     expected_version: int = 0
 
 
-class Txn(msgspec.Struct, frozen=True, rename="pascal"):
+class Txn(msgspec.Struct, frozen=True, rename="pascal", forbid_unknown_fields=True):
     conditions: list[Condition] | None = None
     operations_on_success: list[Step] | None = None
     operations_on_failure: list[Step] | None = None
@@ -168,7 +171,7 @@ class WatchRequest(msgspec.Struct, frozen=True, rename="pascal"):
 
 
 class WatchEvent(msgspec.Struct, frozen=True, rename="pascal"):
-    type: str = ""
+    type: Literal["put-operation", "delete-operation"]
     key: str = ""
     value: Text = Text()
     revision: int = 0

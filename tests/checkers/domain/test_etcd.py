@@ -321,10 +321,18 @@ def test_a_damaged_report_is_one_line(tmp_path: Path) -> None:
         foreign.read(tmp_path)
 
 
-def test_a_request_that_is_none_is_refused() -> None:
-    """A request that nobody can judge would be left out without a word."""
-    entry = {"ClientId": 1, "Input": {"Type": "range"}, "Call": 1, "Output": {"Revision": 1}, "Return": 2}
-    with pytest.raises(HistoryError, match="a range without its content"):
+@pytest.mark.parametrize(
+    ("asked", "says"),
+    [
+        ({"Type": "range"}, "a range without its content"),
+        ({"Type": "txn", "Txn": {"OperationsOnSuccess": [{"Type": "move"}]}}, "Invalid enum value 'move'"),
+        ({"Type": "txn", "Txn": {"Conds": [], "Ops": []}}, "unknown field `Conds`"),
+    ],
+)
+def test_a_request_that_is_none_is_refused(asked: Json, says: str) -> None:
+    """A request that no rule knows would be left out without a word, or replayed as a different one."""
+    entry = {"ClientId": 1, "Input": asked, "Call": 1, "Output": {"Revision": 1}, "Return": 2}
+    with pytest.raises(HistoryError, match=says):
         foreign.parse(json.dumps(entry).encode())
 
 
