@@ -142,13 +142,13 @@ class Server:
 
     def _symlink(self, request: Request) -> bytes:
         name, target = request.names()
-        self._volume.make_link(self._of(request), name, target)
+        self._volume.make_link(self._of(request), name, target, request.owner)
         return self._entry(request, name)
 
     def _mkdir(self, request: Request) -> bytes:
         mode, _ = request.fields("II")
         (name,) = request.names(8)
-        self._volume.make_folder(self._of(request), name, mode)
+        self._volume.make_folder(self._of(request), name, mode, request.owner)
         return self._entry(request, name)
 
     def _link(self, request: Request) -> bytes:
@@ -215,7 +215,7 @@ class Server:
     def _create(self, request: Request) -> bytes:
         flags, mode = request.fields("II")
         (name,) = request.names(16)
-        inode, attributes, handle = self._volume.create(self._of(request), name, flags, mode)
+        inode, attributes, handle = self._volume.create(self._of(request), name, flags, mode, request.owner)
         return wire.entry(inode.number, attributes) + wire.opened(handle)
 
     def _read(self, request: Request) -> bytes:

@@ -40,6 +40,8 @@ _NOT_BELOW: Final = (
 )
 Key = tuple[int, int]
 """Device and inode below."""
+Owner = tuple[int, int] | None
+"""The user and the group that a new file belongs to; None: those of this process."""
 
 
 @dataclass(slots=True)
@@ -168,7 +170,9 @@ class Volume:
         self._handles[number] = Handle(inode, file)
         return number
 
-    def create(self, parent: Inode, name: str, flags: int, mode: int) -> tuple[Inode, os.stat_result, int]:
+    def create(
+        self, parent: Inode, name: str, flags: int, mode: int, owner: Owner = None
+    ) -> tuple[Inode, os.stat_result, int]:
         self._refuse_hidden(parent, name)
         how = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
         try:
@@ -178,7 +182,7 @@ class Volume:
                 raise
             file = os.open(name, how, mode, dir_fd=parent.below)
         else:
-            self._made(parent, name)
+            self._made(parent, name, owner)
         inode, attributes = self.lookup(parent, name)
         return inode, attributes, self._opened(inode, file)
 
@@ -218,21 +222,25 @@ class Volume:
 
     # Names
 
-    def make_folder(self, parent: Inode, name: str, mode: int) -> None:
+    def make_folder(self, parent: Inode, name: str, mode: int, owner: Owner = None) -> None:
         self._refuse_hidden(parent, name)
         os.mkdir(name, mode, dir_fd=parent.below)
-        self._made(parent, name, is_folder=True)
+        self._made(parent, name, owner, is_folder=True)
 
-    def make_link(self, parent: Inode, name: str, target: Inode | str) -> None:
+    def make_link(self, parent: Inode, name: str, target: Inode | str, owner: Owner = None) -> None:
         """A hard link to a file, or a symbolic link to a path."""
         self._refuse_hidden(parent, name)
         if isinstance(target, str):
             os.symlink(target, name, dir_fd=parent.below)
         else:
             os.link(target.path, name, dst_dir_fd=parent.below, follow_symlinks=True)
-        self._made(parent, name)
+        self._made(parent, name, owner)
 
-    def _made(self, parent: Inode, name: str, *, is_folder: bool = False) -> None:
+    def _made(self, parent: Inode, name: str, owner: Owner, *, is_folder: bool = False) -> None:
+        if owner is not None:
+            user, group = owner
+            inherits = os.fstat(parent.below).st_mode & stat.S_ISGID
+            os.chown(name, user, -1 if inherits else group, dir_fd=parent.below, follow_symlinks=False)
         # With `strict`, names in a folder may be on disk before the folder's own name: then no path leads to them.
         remove = shutil.rmtree if is_folder else os.unlink
         self._renamed([(parent, name)], lambda folders: remove(name, dir_fd=folders[0]))
@@ -240,9 +248,14 @@ class Volume:
     def remove(self, parent: Inode, name: str, *, is_folder: bool = False) -> None:
         self._refuse_hidden(parent, name)
         if is_folder:
-            mode = stat.S_IMODE(os.stat(name, dir_fd=parent.below).st_mode)
+            gone = os.stat(name, dir_fd=parent.below)
             os.rmdir(name, dir_fd=parent.below)
-            self._renamed([(parent, name)], lambda folders: os.mkdir(name, mode, dir_fd=folders[0]))
+
+            def bring_back(folders: tuple[int, ...]) -> None:
+                os.mkdir(name, stat.S_IMODE(gone.st_mode), dir_fd=folders[0])
+                os.chown(name, gone.st_uid, gone.st_gid, dir_fd=folders[0])
+
+            self._renamed([(parent, name)], bring_back)
             return
         grave = self._bury(parent, name)
         self._renamed(

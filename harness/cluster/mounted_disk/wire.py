@@ -68,12 +68,14 @@ class Opcode(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """`opcode` is one of `Opcode`, or one that is not answered here; `node` is the inode's number."""
+    """`opcode` is one of `Opcode`, or one that is not answered here; `node` is the inode's number; `owner` the user and
+    the group of the process that asks, None: those of the disk's process."""
 
     opcode: int
     unique: int
     node: int
     body: bytes
+    owner: tuple[int, int] | None = None
 
     def fields(self, form: str) -> tuple[int, ...]:
         """The numbers that the body begins with."""
@@ -85,8 +87,8 @@ class Request:
 
 
 def read(data: bytes) -> Request:
-    _, opcode, unique, node, *_ = _HEADER.unpack_from(data)
-    return Request(opcode, unique, node, data[_HEADER.size :])
+    _, opcode, unique, node, user, group, *_ = _HEADER.unpack_from(data)
+    return Request(opcode, unique, node, data[_HEADER.size :], (user, group))
 
 
 def answer(unique: int, body: bytes = b"", error: int = 0) -> bytes:

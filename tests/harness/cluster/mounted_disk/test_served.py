@@ -84,6 +84,30 @@ def test_a_file_may_be_older_than_1970(server: Server, tmp_path: Path) -> None:
     assert struct.unpack_from("=q", told, 16 + 32) == (-10 * YEAR_S,)
 
 
+def test_what_a_process_makes_belongs_to_its_user(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If it failed, a store that gives up root, as PostgreSQL must, could not enter the folders that it made."""
+    given: list[tuple[str, int, int]] = []
+    monkeypatch.setattr(os, "chown", lambda name, user, group, **_: given.append((name, user, group)))
+
+    def made(opcode: Opcode, body: bytes) -> list[tuple[str, int, int]]:
+        given.clear()
+        found, error = server._answer(Request(opcode, 2, ROOT_ID, body, (70, 71)))
+        assert found and error == 0
+        return given
+
+    number, opened = struct.pack("=II", 0o700, 0), struct.pack("=II", os.O_RDWR, 0o600)
+    assert made(Opcode.MKDIR, number + b"folder\0") == [("folder", 70, 71)]
+    assert made(Opcode.CREATE, opened + bytes(8) + b"file\0") == [("file", 70, 71)]
+    assert made(Opcode.SYMLINK, b"link\0file\0") == [("link", 70, 71)]
+    (file,) = struct.unpack_from("=Q", answer(server, Opcode.LOOKUP, ROOT_ID, b"file\0"))
+    assert made(Opcode.LINK, struct.pack("=Q", file) + b"same\0") == []  # a file keeps its owner
+    assert made(Opcode.CREATE, opened + bytes(8) + b"file\0") == []
+    tmp_path.chmod(0o2700)  # what is made here is of the folder's group
+    assert made(Opcode.MKDIR, number + b"other\0") == [("other", 70, -1)]
+
+
 def test_an_answer_that_comes_too_late_is_not_that_of_the_next_question(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
