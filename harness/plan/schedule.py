@@ -65,9 +65,9 @@ def names_for(plan: Plan, able: frozenset[Ability] = ALL_ABILITIES) -> tuple[str
         if name in (USUAL, ALL):
             names.extend(other for other in possible if other not in names)
             continue
-        for each in TOGETHER.get(name, (name,)):
-            if each == UPGRADE != name and _has_one_version(plan, able):
-                continue  # a name that stands for several means what can be done here
+        together = TOGETHER.get(name, ())
+        # A name that stands for several means what can be done here, unless nothing can.
+        for each in [one for one in together if not _is_missing(one, plan, able)] or together or (name,):
             _refuse(each, plan, able)
             if each not in names:
                 names.append(each)
@@ -129,11 +129,21 @@ def _refuse(name: str, plan: Plan, able: frozenset[Ability]) -> None:
             f"the fault {name!r} needs a leader, and --system {plan.system} has none; try: isolate-one"
         )
     if plan.nodes < kind.nodes_min:
-        raise WrongUse(f"the fault {name!r} needs at least {kind.nodes_min} nodes, got {plan.nodes}")
+        like = [
+            other
+            for other, another in FAULTS.items()
+            if (another.does, another.needs_leader) == (kind.does, False) and another.nodes_min <= plan.nodes
+        ]
+        attempts = " or ".join((f"--nodes {kind.nodes_min}", *(f"--faults {other}" for other in like[-1:])))
+        raise WrongUse(
+            f"the fault {name!r} needs at least {kind.nodes_min} nodes, got {plan.nodes}; try: {attempts}"
+        )
 
 
-def _has_one_version(plan: Plan, able: frozenset[Ability]) -> bool:
-    return plan.node_from is None or bool(why_not(UPGRADE, plan.cluster, able))
+def _is_missing(name: str, plan: Plan, able: frozenset[Ability]) -> bool:
+    """Whether the plan has too few nodes or versions for a fault."""
+    has_one_version = plan.node_from is None or bool(why_not(UPGRADE, plan.cluster, able))
+    return plan.nodes < FAULTS[name].nodes_min or (name == UPGRADE and has_one_version)
 
 
 def _can_fail_over(plan: Plan) -> bool:

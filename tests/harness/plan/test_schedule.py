@@ -173,6 +173,7 @@ def test_all_is_what_the_cluster_can_do() -> None:
     own = set(names_for(planned(cluster="local", system="docs/mystore.py"), of_own))
     assert tarantool - own == {"clock", "clock-strobe", "torn-tail", "failover"}
     assert names_for(planned(faults=("lose-unsynced",))) == ("power-owner", "power-one", "power-all")
+    assert names_for(planned(faults=("lose-unsynced",), nodes=1)) == ("power-owner", "power-all")
     assert can_do("sim") == {
         "slow-fsync",
         "disk-error",
@@ -227,7 +228,14 @@ def test_names_are_taken_as_they_are_given(faults: tuple[str, ...], names: tuple
             {"faults": ("clock",), "system": "docs/mystore.py", "cluster": "docker"},
             "--cluster docker cannot do the fault 'clock': docs/mystore.py does not report its wall clock",
         ),
-        ({"faults": ("bridge",), "nodes": 2}, "the fault 'bridge' needs at least 3 nodes, got 2"),
+        (
+            {"faults": ("bridge",), "nodes": 2},
+            "the fault 'bridge' needs at least 3 nodes, got 2; try: --nodes 3",
+        ),
+        (
+            {"faults": ("power-one",), "nodes": 1},
+            "the fault 'power-one' needs at least 2 nodes, got 1; try: --nodes 2 or --faults power-all",
+        ),
         (
             {"faults": ("isolate-owner",), "nodes": 1},
             "the fault 'isolate-owner' needs at least 2 nodes, got 1",
