@@ -80,8 +80,10 @@ PLAIN_WRITES = Clause("plain writes", "as writes")
 """Writes that do not depend on what was there; other writes are a cas, an append, an addition, a take."""
 TRANSACTIONS = Clause("transactions", "as writes")
 """Transactions of several keys. "as writes": strict-serializable where writes are linearizable, nothing where not; else
-an isolation model of `checkers.transactional`, of transactions whose single writes keep their own clause. Only a model
-with real time says that what was acknowledged stays: "strong-snapshot-isolation"."""
+an isolation model of `checkers.transactional`, of transactions whose single writes keep their own clause."""
+ACKNOWLEDGED = Clause("acknowledged transactions", "as transactions")
+"""Whether they are in the final state. "as transactions": where their model says so, from strong parallel snapshot
+isolation on; "stays": whatever the model allows a later transaction to miss, as in read committed."""
 STRICT = "strict-serializable"
 QUORUM = Clause("quorum", "acknowledged only with a quorum")
 """Promised nothing: a write may be acknowledged while its owner reaches no other node."""
@@ -90,6 +92,7 @@ CLAUSES: Mapping[str, Clause] = {
     "writes": WRITES,
     "plain_writes": PLAIN_WRITES,
     "transactions": TRANSACTIONS,
+    "acknowledged": ACKNOWLEDGED,
     "dirty_reads": DIRTY_READS,
     "linearizable_reads": LINEARIZABLE_READS,
     "owner_reads": OWNER_READS,
@@ -208,6 +211,7 @@ CHOICES: Mapping[str, tuple[str, ...]] = {
     "dirty_reads": ("read-uncommitted", ""),
     "linearizable_reads": ("linearizable", ""),
     "transactions": ("as writes", ""),
+    "acknowledged": ("as transactions", "stays"),
     "final_state": ("converged", ""),
     "asynchronous": ("as synchronous", "where answered"),
     "leaders": ("one leader a term", ""),

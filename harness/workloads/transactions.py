@@ -36,7 +36,7 @@ from checkers.verdict import Verdict
 from harness.clients.operations import Append, Completion, Done, Mismatch, Read, Step, Transaction, Write
 from harness.errors import WrongUse
 from harness.plan.plan import SECOND_NS, Operation, Plan
-from harness.plan.promise import DIRTY_READS, FINAL_STATE, REPLICA_READS, STRICT, Promise
+from harness.plan.promise import ACKNOWLEDGED, DIRTY_READS, FINAL_STATE, REPLICA_READS, STRICT, Promise
 from harness.workloads.checks import (
     Check,
     Reads,
@@ -170,17 +170,16 @@ class Transactions(Workload):
     def checks(self, promise: Promise, stricter: str | None) -> tuple[Check, ...]:
         reads = fresh_reads(promise, stricter)
         are_plain = self.word == "w"
-        isolation, is_whole = (
-            promise.isolation(are_plain=are_plain),
-            promise.has_whole_transactions(are_plain=are_plain),
-        )
+        isolation = promise.isolation(are_plain=are_plain)
+        is_whole = promise.has_whole_transactions(are_plain=are_plain)
+        stays = promise.model(ACKNOWLEDGED) == "stays" or (is_whole and promise.model(FINAL_STATE))
         judged = isolation or STRICT
         forward = NEVER_BACK if isolation == STRICT and promise.model(REPLICA_READS) else ""
         return (
             Check(
                 durability.NAME,
                 "what was acknowledged is in the final state of every node",
-                durability.MODEL if is_whole and promise.model(FINAL_STATE) else "",
+                durability.MODEL if stays else "",
                 durability.check,
             ),
             Check(

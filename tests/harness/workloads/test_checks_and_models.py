@@ -124,6 +124,25 @@ def test_transactions_that_are_whole_keep_the_total_and_what_was_acknowledged(
     assert [bool(of_bank["bank"]), bool(of_lists["durability"])] == [is_whole, is_whole]
 
 
+@pytest.mark.parametrize("name", ["append", "rw-register"])
+def test_a_store_of_weak_isolation_may_promise_to_lose_nothing(name: str) -> None:
+    """If this fails, a store at read committed that forgets acknowledged transactions is called valid."""
+    wrote, nothing = [["append" if name == "append" else "w", "k", 1]], [["r", "k", None]]
+    lines = [
+        Line("invoke", 0, "txn", wrote),
+        Line("ok", 0, "txn", wrote),
+        Line("invoke", 1, "txn", nothing, phase="final"),
+        Line("ok", 1, "txn", nothing, phase="final"),
+    ]
+    history = of_the_owner(name, lines)
+    weak = FIXED_OWNER.but(transactions="strong-read-committed")
+    for promise, is_promised in ((weak, False), (weak.but(acknowledged="stays"), True)):
+        checks = {each.name: each for each in WORKLOADS[name].checks(promise, None)}
+        assert bool(checks["durability"].model) == is_promised
+        assert run_here(checks["durability"], history).result == "invalid"
+        assert run_here(checks["transactional"], history).result == "valid"
+
+
 def test_a_queue_that_is_wrongly_called_empty_is_an_anomaly() -> None:
     """If this fails, the workload `queue` does not see what its model does; or sees it where nothing is promised."""
     history = of_the_owner("queue", WRONG_EMPTY)
