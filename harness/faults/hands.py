@@ -130,23 +130,8 @@ class Storage(Protocol):
         ...
 
 
-class Counts(Protocol):
-    """The kernel's counts of a group of processes since it was made (`harness.cluster.limits.group`)."""
-
-    @property
-    def throttled(self) -> int: ...
-
-    @property
-    def throttled_ns(self) -> int: ...
-
-    @property
-    def limit_hits(self) -> int: ...
-
-    @property
-    def refaults(self) -> int: ...
-
-    @property
-    def oom_kills(self) -> int: ...
+Counts = Mapping[str, int]
+"""The kernel's counts of a group of processes since it was made (`counts` of `harness.cluster.limits.group.Group`)."""
 
 
 class Limits(Protocol):

@@ -14,7 +14,6 @@ limited where containers can be started; elsewhere it depends on the machine and
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import NamedTuple
 
 from harness.errors import ClusterError
 from harness.faults.action import (
@@ -47,17 +46,6 @@ NO_MACHINE = no(SIM, "virtual nodes share no machine: their work takes no time a
 WHERE = DOCKER | by_name(LOCAL | SSH) | NO_MACHINE
 
 
-class NoCounts(NamedTuple):
-    throttled: int = 0
-    throttled_ns: int = 0
-    limit_hits: int = 0
-    refaults: int = 0
-    oom_kills: int = 0
-
-
-NOTHING: Counts = NoCounts()
-
-
 class Limited(RealFault):
     """A fault that limits nodes, with the kernel's counts before it and since."""
 
@@ -79,13 +67,13 @@ class Limited(RealFault):
         except (OSError, ValueError, ClusterError):
             return False
         finally:
-            self._before.setdefault(node, self._last.get(node, NOTHING))
+            self._before.setdefault(node, self._last.get(node, {}))
         return True
 
     def _sum(self, name: str, nodes: tuple[str, ...] | None = None) -> int:
         """By how much a count grew, over these nodes or all nodes of the fault."""
         return sum(
-            max(0, getattr(self._last.get(node, NOTHING), name) - getattr(before, name))
+            max(0, self._last.get(node, {}).get(name, 0) - before.get(name, 0))
             for node, before in self._before.items()
             if nodes is None or node in nodes
         )

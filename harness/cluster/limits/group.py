@@ -36,20 +36,6 @@ _V1_MEMORY: Final = ("memory.limit_in_bytes", "memory.memsw.limit_in_bytes")
 _V2_MEMORY: Final = ("memory.max", "memory.swap.max")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Counts:
-    """The kernel's counts of a group since it was made."""
-
-    throttled: int
-    """Periods of 100 ms in which it had to wait."""
-    throttled_ns: int
-    limit_hits: int
-    """How often it wanted more memory than it may have; version 1 of some kernels never counts that."""
-    refaults: int
-    """Pages that were taken from it and came back."""
-    oom_kills: int
-
-
 @dataclass(frozen=True, slots=True)
 class Group:
     """The folders of one group; the same one twice with version 2. All methods raise OSError if the group is gone."""
@@ -62,7 +48,11 @@ class Group:
     def folders(self) -> tuple[Path, ...]:
         return tuple(dict.fromkeys((self.cpu, self.memory)))
 
-    def counts(self) -> Counts:
+    def counts(self) -> dict[str, int]:
+        """Since the group was made: `throttled`, the periods of 100 ms in which it had to wait; `throttled_ns`;
+        `limit_hits`, how often it wanted more memory than it may have (version 1 of some kernels never counts that);
+        `refaults`, the pages that were taken from it and came back; `oom_kills`.
+        """
         cpu, stat = _table(self.cpu / "cpu.stat"), _table(self.memory / "memory.stat")
         waited_ns = cpu.get("throttled_time", cpu.get("throttled_usec", 0) * _MICROSECOND_NS)
         if self.version == 1:
@@ -71,13 +61,13 @@ class Group:
         else:
             events = _table(self.memory / "memory.events")
             hits, kills = events.get("max", 0), events.get("oom_kill", 0)
-        return Counts(
-            throttled=cpu.get("nr_throttled", 0),
-            throttled_ns=waited_ns,
-            limit_hits=hits,
-            refaults=sum(value for name, value in stat.items() if name.startswith("workingset_refault")),
-            oom_kills=kills,
-        )
+        return {
+            "throttled": cpu.get("nr_throttled", 0),
+            "throttled_ns": waited_ns,
+            "limit_hits": hits,
+            "refaults": sum(value for name, value in stat.items() if name.startswith("workingset_refault")),
+            "oom_kills": kills,
+        }
 
     def pids(self) -> tuple[int, ...]:
         return tuple(int(line) for line in (self.memory / "cgroup.procs").read_text().split())

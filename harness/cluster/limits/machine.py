@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from harness.cluster.limits.group import Counts, Group
+from harness.cluster.limits.group import Group
 
 if TYPE_CHECKING:  # hosts have no msgspec
     from harness.faults.hands import Ballast
@@ -33,7 +33,7 @@ class LimitsHere:
         self._scores: dict[str, dict[Path, str]] = {}
         """The values of oom_score_adj of the processes of a node's group."""
 
-    async def counts(self, node: str) -> Counts:
+    async def counts(self, node: str) -> dict[str, int]:
         return (await self._group(node)).counts()
 
     async def limit_cpu(self, node: str, percent: int) -> None:

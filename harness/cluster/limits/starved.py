@@ -31,5 +31,5 @@ class Starved:
 def _kills(group: Group | None) -> int:
     if group is not None:
         with suppress(OSError):
-            return group.counts().oom_kills
+            return group.counts()["oom_kills"]
     return 0

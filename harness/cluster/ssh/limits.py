@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from harness.cluster.limits.group import Counts
 from harness.cluster.ssh.machine import Machine
-from harness.faults.hands import Ballast
+from harness.faults.hands import Ballast, Counts
 
 
 class SshLimits:
@@ -17,7 +16,8 @@ class SshLimits:
         self._machines = machines
 
     async def counts(self, node: str) -> Counts:
-        return Counts(**await self._ask(node, "counts"))
+        counts: Counts = await self._ask(node, "counts")
+        return counts
 
     async def limit_cpu(self, node: str, percent: int) -> None:
         await self._ask(node, "cpu", percent)

@@ -41,7 +41,6 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -208,7 +207,7 @@ class Supervisor:
         limits = self._limits
         match what:
             case "counts":
-                return asdict(await limits.counts(node))
+                return await limits.counts(node)
             case "cpu":
                 return await limits.limit_cpu(node, int(given))
             case "memory":

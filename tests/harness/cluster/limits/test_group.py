@@ -60,8 +60,8 @@ def test_what_the_kernel_counted_is_read(version: int, tmp_path: Path) -> None:
     """Broken, a limit would count as felt that nobody felt, or the other way round."""
     made = group(version, tmp_path)
     counts = made.counts()
-    assert (counts.throttled, counts.throttled_ns) == (3, 70 if version == 1 else 70_000)
-    assert (counts.limit_hits, counts.refaults, counts.oom_kills) == (2, 9, 1)
+    assert (counts["throttled"], counts["throttled_ns"]) == (3, 70 if version == 1 else 70_000)
+    assert (counts["limit_hits"], counts["refaults"], counts["oom_kills"]) == (2, 9, 1)
     assert made.needed_bytes() == 350
 
 

@@ -69,7 +69,7 @@ def test_a_process_has_to_wait(
         before = group.limits()
         await machine.limit_cpu("n1", 1)
         assert group.limits() != before
-        await until(lambda: group.counts().throttled > 0 and group.counts().throttled_ns > 0)
+        await until(lambda: group.counts()["throttled"] > 0 and group.counts()["throttled_ns"] > 0)
         assert await machine.lift("n1")
         assert group.limits() == before
 
@@ -88,7 +88,7 @@ def test_the_kernel_ends_who_has_no_memory_left(
         await machine.limit_memory("n1", 1 << 20)
         await machine.press("n1", "fill")
         await until(lambda: process.poll() is not None)
-        assert (await machine.counts("n1")).oom_kills > 0
+        assert (await machine.counts("n1"))["oom_kills"] > 0
         await machine.release("n1")
         assert await machine.lift("n1")
         assert group.limits() == before
@@ -109,7 +109,10 @@ def test_pressure_takes_effect_and_ends_nobody(
         await machine.limit_memory("n1", 8 << 20)
         before = group.counts()
         await until(
-            lambda: group.counts().refaults + group.counts().limit_hits > before.refaults + before.limit_hits
+            lambda: (
+                group.counts()["refaults"] + group.counts()["limit_hits"]
+                > before["refaults"] + before["limit_hits"]
+            )
         )
         await machine.release("n1")
         assert await machine.lift("n1")
