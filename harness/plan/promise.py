@@ -82,8 +82,8 @@ TRANSACTIONS = Clause("transactions", "as writes")
 """Transactions of several keys. "as writes": strict-serializable where writes are linearizable, nothing where not; else
 an isolation model of `checkers.transactional`, of transactions whose single writes keep their own clause."""
 ACKNOWLEDGED = Clause("acknowledged transactions", "as transactions")
-"""Whether they are in the final state. "as transactions": where their model says so, from strong parallel snapshot
-isolation on; "stays": whatever the model allows a later transaction to miss, as in read committed."""
+"""Whether they are in the final state. "as transactions": where these are whole (`Promise.has_whole_transactions`);
+"stays": whatever their model allows a later transaction to miss, as read committed does."""
 STRICT = "strict-serializable"
 QUORUM = Clause("quorum", "acknowledged only with a quorum")
 """Promised nothing: a write may be acknowledged while its owner reaches no other node."""
