@@ -14,15 +14,14 @@ from collections.abc import Sequence
 from nodes.iproto.codes import Code
 from nodes.iproto.messages import Auth
 from nodes.qsync.configuration import User
-from nodes.qsync.definitions import ADMIN
+from nodes.qsync.definitions import ADMIN, ROLES
 from nodes.qsync.keys import Rejected, Tuple
-from nodes.qsync.system_spaces import VIEWS
+from nodes.qsync.system_spaces import COLLATION, TRUNCATE, VIEWS
 
 GUEST = User(name="guest")
 HASH_BYTES = 20
 _PRIVILEGES = {"read": 1, "write": 2, "execute": 4}
 _SESSION_AND_USAGE = 24
-_ROLES = ((2, "public"), (3, "replication"), (31, "super"))
 _FIRST_OWN_ID = 32
 _PUBLIC_VIEWS = tuple(VIEWS)
 
@@ -90,15 +89,20 @@ class Access:
     def may_know(self, link: int, space_id: object) -> bool:
         """Whether views show the space: the link's user has any privilege on it."""
         user = self.user_of(link)
-        return "read" in user.may or "write" in user.may or space_id in (276, *_PUBLIC_VIEWS, 330)
+        return "read" in user.may or "write" in user.may or space_id in (COLLATION, *_PUBLIC_VIEWS, TRUNCATE)
 
 
 def _fits(answer: bytes, salt: bytes, user: User) -> bool:
-    stored = b64decode(user.hash) if user.hash else (_sha1(_sha1(b"")) if user.name == "guest" else b"")
-    if len(stored) != HASH_BYTES:
+    stored = b64decode(_kept_hash(user))
+    if not stored:
         return False
     once = _xor(answer, _sha1(salt[:HASH_BYTES] + stored))
     return _sha1(once) == stored
+
+
+def _kept_hash(user: User) -> str:
+    """The hash of the user's password; only guest's is empty if none is configured."""
+    return password_hash("") if user.name == "guest" and not user.hash else user.hash
 
 
 def users_and_privileges(users: Sequence[User]) -> tuple[list[Tuple], list[Tuple]]:
@@ -106,9 +110,9 @@ def users_and_privileges(users: Sequence[User]) -> tuple[list[Tuple], list[Tuple
     named = {user.name: user for user in users}
     guest = named.pop("guest", GUEST)
     rows: list[Tuple] = [
-        (0, ADMIN, "guest", "user", {"chap-sha1": guest.hash or password_hash("")}),
+        (0, ADMIN, "guest", "user", {"chap-sha1": _kept_hash(guest)}),
         (1, ADMIN, "admin", "user", {}),
-        *((number, ADMIN, name, "role", {}) for number, name in _ROLES),
+        *((number, ADMIN, name, "role", {}) for number, name in ROLES),
     ]
     everything = 0xFFFFFFFF
     granted: list[Tuple] = [

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from types import MappingProxyType
 from typing import Any, Literal
 
 from nodes.kernel.quorum import LINEARIZABLE_FORMULA, check, check_linearizable, evaluate
-from nodes.qsync.definitions import SpaceDefinition, definition_from_json
+from nodes.qsync.definitions import ROLES, SpaceDefinition, definition_from_json
 from nodes.qsync.election import FENCINGS, MODES, Fencing, Mode
 
 CommitWait = Literal["complete", "submit", "none"]
@@ -19,6 +20,10 @@ Protocol = Literal["3.2", "2.6"]
 PROTOCOLS: tuple[Protocol, ...] = ("3.2", "2.6")
 CHECKPOINT_INTERVAL_NS = 3_600_000_000_000
 CLEANUP_DELAY_NS = 4 * 3_600_000_000_000
+RIGHTS = ("read", "write", "execute")
+_HASH = re.compile("(?:[A-Za-z0-9+/]{27}=)?")
+"""Nothing, or base64 of the 20 bytes of SHA-1."""
+_TAKEN_NAMES = ("admin", *(name for _, name in ROLES))
 COMMIT_WAITS: tuple[CommitWait, ...] = ("complete", "submit", "none")
 _LEAST = {
     "synchro_timeout_ns": (1, "replication_synchro_timeout above 0"),
@@ -65,7 +70,7 @@ class User:
 
     name: str
     hash: str = ""
-    may: tuple[str, ...] = ("read", "write", "execute")
+    may: tuple[str, ...] = RIGHTS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,6 +149,7 @@ class Configuration:
     def __post_init__(self) -> None:
         """Raises ValueError, with one sentence, for the first value that cannot be."""
         self._check_members()
+        self._check_users()
         for name, (least, expected) in _LEAST.items():
             value = getattr(self, name)
             if value is not None and value < least:
@@ -167,6 +173,22 @@ class Configuration:
         if not 1 <= evaluate(check(self.quorum), count) <= count:
             raise ValueError(f"expected a quorum from 1 to {count}, got {self.quorum}")
         check_linearizable(self.replication_linearizable_quorum)
+
+    def _check_users(self) -> None:
+        names = [user.name for user in self.users]
+        for place, user in enumerate(self.users):
+            if user.name in ("", *_TAKEN_NAMES, *names[:place]):
+                raise ValueError(
+                    f"expected users of different names, none of {', '.join(_TAKEN_NAMES)}, got {user.name!r}"
+                )
+            if len({*user.may} & {*RIGHTS}) < len(user.may):
+                raise ValueError(
+                    f"expected user {user.name} to have rights among {', '.join(RIGHTS)}, got {user.may!r}"
+                )
+            if not _HASH.fullmatch(user.hash):
+                raise ValueError(
+                    f"expected the hash of user {user.name} as base64 of 20 bytes, got {user.hash!r}"
+                )
 
     @property
     def registered(self) -> tuple[Identity, ...]:
@@ -247,10 +269,15 @@ class Configuration:
                     "members": tuple(Identity(**member) for member in fields["members"]),
                     "spaces": tuple(definition_from_json(space) for space in fields["spaces"]),
                     "bugs": tuple(fields.get("bugs", ())),
-                    "users": tuple(
-                        User(**{**user, "may": tuple(user["may"])}) for user in fields.get("users", ())
-                    ),
+                    "users": tuple(map(_user_from_json, fields.get("users", ()))),
                 }
             )
         except (TypeError, KeyError) as error:
             raise ValueError(f"not a configuration of a qsync node: {error}") from error
+
+
+def _user_from_json(fields: Mapping[str, Any]) -> User:
+    name, may = fields["name"], fields.get("may", list(RIGHTS))
+    if not isinstance(name, str) or not isinstance(may, list):  # a word would become letters
+        raise ValueError(f"expected a user with a name, and a list of rights as may, got {dict(fields)!r}")
+    return User(**{**fields, "may": tuple(may)})

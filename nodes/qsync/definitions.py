@@ -15,6 +15,8 @@ from nodes.qsync.keys import Part, Tuple, type_name
 
 ADMIN = 1
 """The user that owns new spaces."""
+ROLES = ((2, "public"), (3, "replication"), (31, "super"))
+"""Rows of `_user` as well: no user can have one of these names."""
 
 
 @dataclass(frozen=True, slots=True)

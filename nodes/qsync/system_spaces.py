@@ -13,9 +13,9 @@ from functools import cache
 from nodes.qsync.definitions import FieldDefinition, IndexDefinition, SpaceDefinition
 from nodes.qsync.keys import Part, type_name
 
-SCHEMA, SPACE, INDEX, USER, PRIVILEGE, CLUSTER = 272, 280, 288, 304, 312, 320
+SCHEMA, COLLATION, SPACE, INDEX, USER, PRIVILEGE, CLUSTER = 272, 276, 280, 288, 304, 312, 320
 TRUNCATE, SESSION_SETTINGS = 330, 380
-VIEWS = {277: 276, 281: SPACE, 286: 284, 289: INDEX, 297: 296, 305: USER, 313: PRIVILEGE}
+VIEWS = {277: COLLATION, 281: SPACE, 286: 284, 289: INDEX, 297: 296, 305: USER, 313: PRIVILEGE}
 """View → its source."""
 SYSTEM_ID_MAX = 511
 SCHEMA_VERSION = (2, 3, 1)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import pytest
 
-from nodes.qsync.configuration import Configuration
+from nodes.qsync.access import password_hash
+from nodes.qsync.configuration import Configuration, User
 from tests.nodes.qsync.conversation import configuration
 
 STRANGERS = tuple(replace(member, id=member.id - 1) for member in configuration("n1").members)
@@ -33,6 +35,16 @@ STRANGERS = tuple(replace(member, id=member.id - 1) for member in configuration(
         ({"protocol": "1.0"}, "expected a protocol of 3.2, 2.6"),
         ({"protocol": "2.6", "election_mode": "voter"}, "protocol 2.6 has no elections"),
         ({"confirmed_lsn_after_promote": "one"}, "to be kept or zero"),
+        ({"users": (User(name="u", hash="secret"),)}, "hash of user u as base64 of 20 bytes, got 'secret'"),
+        ({"users": (User(name="u", hash="c2VjcmV0"),)}, "hash of user u as base64 of 20 bytes"),
+        ({"users": (User(name="u", may=("create",)),)}, "user u to have rights among read, write, execute"),
+        ({"users": (User(name="u", may=("read", "read")),)}, "user u to have rights among"),
+        (
+            {"users": (User(name="admin"),)},
+            "users of different names, none of admin, public, .*, got 'admin'",
+        ),
+        ({"users": (User(name="super"),)}, "got 'super'"),
+        ({"users": (User(name="u"), User(name="u"))}, "users of different names"),
         ({"joins": True}, "expected id 0 of a node that joins"),
         ({"members": STRANGERS, "is_anonymous": True, "election_mode": "voter"}, "has no vote"),
     ],
@@ -47,6 +59,18 @@ def test_what_is_written_is_read_back() -> None:
     """Broken, a node runs with other options than its plan says."""
     conf = replace(configuration("n2"), quorum="N / 2 + 1", election_mode="manual", checkpoint_interval_ns=0)
     assert Configuration.from_json(conf.to_json()) == conf
+
+
+def test_users_of_a_file_have_rights_as_a_list_or_all() -> None:
+    """Broken, a word in place of a list of rights becomes letters, or a user without rights in the file cannot be."""
+    conf = configuration("n2")
+    data = json.loads(conf.to_json())
+    data["users"] = [{"name": "guest", "may": ["read"]}, {"name": "u", "hash": password_hash("secret")}]
+    users = (User(name="guest", may=("read",)), User(name="u", hash=password_hash("secret")))
+    assert Configuration.from_json(json.dumps(data).encode()).users == users
+    data["users"] = [{"name": "u", "may": "read"}]
+    with pytest.raises(ValueError, match=r"a list of rights as may, got {'name': 'u', 'may': 'read'}"):
+        Configuration.from_json(json.dumps(data).encode())
 
 
 @pytest.mark.parametrize("data", [b'{"name": "n1"}', b"[]", b'{"members": [], "spaces": [], "more": 1}'])
