@@ -60,6 +60,9 @@ class Phase(Enum):
 
 @dataclass(slots=True)
 class LocalCut:
+    """One cut at this node. `recorded`: transactions that left the active ones before it was collected; `waiting`,
+    `included` and `excluded` are xids."""
+
     cut: Named
     phase: Phase = Phase.RECORDING
     recorded: dict[str, Local] = field(default_factory=dict)
@@ -75,6 +78,8 @@ class LocalCut:
 
 
 class Cuts:
+    """The cut that began last at this node, and what the node knows of earlier ones."""
+
     def __init__(
         self,
         site: Site,
@@ -296,11 +301,11 @@ class Cuts:
     def _done(self, here: LocalCut) -> None:
         self._propose(self._report(here.cut))
 
-    def _report(self, cut: Named) -> Entry:
-        """This node has done its part of the cut."""
-        return ["cut-done", cut.id, self._site.name, self._site.life, True, ""]
+    def _report(self, cut: Named, why: str = "") -> Entry:
+        """This node has done its part of the cut, or says why it has failed."""
+        return ["cut-done", cut.id, self._site.name, self._site.life, not why, why]
 
     def _fail(self, here: LocalCut, why: str) -> None:
         here.phase = Phase.FAILED
         self._site.sometimes.note(CUT_FAILED)
-        self._propose(["cut-done", here.cut.id, self._site.name, self._site.life, False, why])
+        self._propose(self._report(here.cut, why))
