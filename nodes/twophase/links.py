@@ -188,8 +188,13 @@ class Links:
             self._answered(call, message)
             return True
         match message:
-            case ["hello", _, str() as peer, int() as life, int() as lane]:
+            case ["hello", _, str() as peer, int() as life, int() as lane] if any(
+                (call.peer, call.lane) == (peer, lane) for call in self._calls
+            ):
                 self._welcome(event.link, peer, life, lane)
+                return True
+            case ["hello", *fields]:
+                self._refuse(event.link, "refused a node that is not configured", repr(fields)[:100])
                 return True
         caller = self._callers.get(event.link)
         if caller is None:
@@ -203,6 +208,11 @@ class Links:
             self._take_in_order(event, caller, message)
         return True
 
+    def _refuse(self, link: int, why: str, peer: str) -> None:
+        self._site.log(why, "warning", peer=peer)
+        self._callers.pop(link, None)
+        self._site.out.append(Disconnect(link))
+
     def _welcome(self, link: int, peer: str, life: int, lane: int) -> None:
         for older, caller in list(self._callers.items()):
             if (caller.peer, caller.lane) == (peer, lane) and caller.life <= life:
@@ -215,7 +225,7 @@ class Links:
     def _answered(self, call: Call, message: Message) -> None:
         call.heard_ns = self._site.now.monotonic_ns
         match message:
-            case ["welcome", _, life, taken]:
+            case ["welcome", _, int() as life, int() as taken]:
                 assert call.link is not None
                 call.life = life
                 session = self._session_of(call, taken)
@@ -224,7 +234,7 @@ class Links:
                 for seq, word, payload in session.waiting:
                     self._site.sometimes.note(RESENT)
                     self._emit(call.link, seq, word, payload)
-            case ["pong", _, taken]:
+            case ["pong", _, int() as taken]:
                 self._session_of(call, taken)
 
     def _session_of(self, call: Call, taken: int) -> Session | None:
@@ -234,7 +244,12 @@ class Links:
         return session
 
     def _take_in_order(self, event: Received, caller: Caller, message: Message) -> None:
-        word, seq, marker, *payload = message
+        match message:
+            case [str() as word, int() as seq, marker, *payload]:
+                pass
+            case _:
+                self._refuse(event.link, "refused a message that has no word, number and marker", caller.peer)
+                return
         key = (caller.peer, caller.life, caller.lane)
         taken = self._taken.get(key, 0)
         comes_first = self._site.decisions.marker_comes_first
@@ -246,7 +261,7 @@ class Links:
             self._site.sometimes.note(MARKER_HELD)
             self._site.out.append(Again(event))
             return
-        # A new link ends the old one before it says what was taken, so no duplicate has come yet.
+        # A peer resends nothing that `welcome` has named as taken, so duplicates are not expected; one is dropped.
         if seq > taken:
             self._taken[key] = seq
             if key[:2] not in self.gone:
