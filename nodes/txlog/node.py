@@ -43,7 +43,7 @@ from nodes.txlog.configuration import MILLISECOND, Configuration
 from nodes.txlog.executing import Executing
 from nodes.txlog.journal import Journal
 from nodes.txlog.links import Links
-from nodes.txlog.posts import Post
+from nodes.txlog.posts import NAMES, Post
 from nodes.txlog.relays import Relays
 from nodes.txlog.rounds import Rounds
 from nodes.txlog.settings import Settings, said_of
@@ -52,9 +52,16 @@ from nodes.txlog.splits import Splits
 
 ROUND, ASK_AGAIN = "round", "ask again"
 ASK_AGAIN_NS = 100_000_000
+LENGTHS = (
+    *(("post", 2 + len(NAMES)), ("relayed", 5), ("difference", 9), ("digest", 9)),
+    *(("updates?", 3), ("updates", 3)),
+)
+"""Word and length of each message between masters."""
 
 
 class TxLog:
+    """The parts of one master in one life of its process, and what each of them is told of the others."""
+
     def __init__(self, configuration: Configuration) -> None:
         site = self.site = Site(configuration, bugs.decisions_with(configuration.bugs))
         journal = self.journal = Journal(site)
@@ -93,7 +100,7 @@ class TxLog:
         match event:
             case Started(files):
                 self._start(files)
-            case Received(link, list() as message):
+            case Received(link, list() as message) if message:
                 if not self.links.received(link, message):
                     self.clients.received(link, message)
             case Persisted(token):
@@ -159,10 +166,13 @@ class TxLog:
 
     def _take(self, peer: str, link: int, message: list[Any]) -> None:
         match message:
+            case [word, *_] if (word, len(message)) not in LENGTHS:
+                text = "unknown message, or with fields of another version"
+                self.site.log(text, "warning", word=str(word), fields=len(message) - 2, peer=peer)
             case ["post", _, *fields]:
                 self._take_post(peer, fields, peer)
-            case ["relayed", _, str() as master, about, fields]:
-                if master in self.journal.peers:
+            case ["relayed", _, master, about, list() as fields]:
+                if master in self.journal.peers and len(fields) == len(NAMES):
                     self.links.told.setdefault(master, about)
                     self._take_post(master, fields, peer)
             case ["difference" | "digest", *_] if self.settings.refuses(peer):
@@ -173,8 +183,6 @@ class TxLog:
                 self.splits.take_digest(digest)
             case ["updates?" | "updates", *_]:
                 self.acquiring.take(peer, link, message)
-            case [word, *_]:
-                self.site.log("unknown message", "warning", word=str(word), peer=peer)
 
     def _take_post(self, peer: str, fields: list[Any], sender: str) -> None:
         """Take a POST of the peer that came straight, or over the master `sender`."""

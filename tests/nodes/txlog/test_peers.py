@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from harness.systems.txlog.options import TxLogOptions
+from nodes.kernel.effects import Log
+from nodes.kernel.events import Instant, Received
 from nodes.txlog.configuration import MILLISECOND
 from tests.nodes.txlog.driver import MASTERS, Driver
 
@@ -126,6 +128,45 @@ def test_a_peer_whose_hello_is_malformed_is_told_apart() -> None:
         ("refused a master whose hello is malformed", "n2"),
         ("refused a master that is not configured", "n9"),
     ]
+
+
+@pytest.mark.parametrize(
+    "word", ["post", "relayed", "difference", "digest", "updates?", "updates", "news", 7]
+)
+@pytest.mark.parametrize("fields", [(), (1,), (1,) * 30])
+def test_a_message_of_another_length_is_told_and_dropped(word: object, fields: tuple[int, ...]) -> None:
+    """If it failed, a master of another version would end all masters that it calls."""
+    driver = met()
+    node = driver.hosts["n1"].node
+    node.site.out = []
+    assert node.links.received(99, ["hello", 0, "n2", {}])
+    if not (fields == (1,) and word in ("updates?", "updates")):
+        assert node.links.received(99, [word, 0, *fields])
+        (log,) = (effect for effect in node.site.out if isinstance(effect, Log))
+        assert log.message.startswith("unknown message")
+        assert log.fields == {"word": str(word), "fields": len(fields), "peer": "n2"}
+    before = node.rounds.newest["n3"]
+    node.links.received(99, ["relayed", 0, "n3", {}, list(fields)])
+    assert node.rounds.newest["n3"] is before
+
+
+def test_a_message_of_nothing_is_nothing() -> None:
+    """If it failed, two bytes of a peer or a client would end the master."""
+    driver = met()
+    node = driver.hosts["n1"].node
+    node.links.received(99, ["hello", 0, "n2", {}])
+    for link in (99, 98):
+        assert node.step(Received(link, []), Instant(driver.now_ns, driver.now_ns)) == []
+
+
+def test_a_refused_master_that_posts_is_refused_no_more() -> None:
+    """If it failed, an operator would look for what is wrong with a master that takes part."""
+    driver = met()
+    node = driver.hosts["n1"].node
+    node.links.received(99, ["hello", 0, "n2"])
+    assert node.status()["refused"] == ["n2"]
+    driver.pass_ms(1_000)
+    assert node.status()["refused"] == []
 
 
 # ---- pace
