@@ -9,6 +9,7 @@ The machine's own clock is never changed.
 from __future__ import annotations
 
 import json
+import sys
 import time
 from pathlib import Path
 
@@ -27,6 +28,8 @@ class Clock:
 
     def __init__(self, file: str | None = None) -> None:
         self._file = file
+        self.steady_ns = sys.maxsize if file is None else 50_000_000
+        """The longest wait that may rest on the drift of its beginning."""
         self._looked_ns = 0
         self._stamp: tuple[int, int] | None = None
         self._wall_offset_ns = 0

@@ -35,12 +35,13 @@ class Timers:
             self.cancel(name)
 
     def _arm(self, name: str, due_ns: int, after_ns: int) -> None:
-        after_s = self._clock.true_duration_ns(max(after_ns, 0)) / NS_PER_S
-        self._handles[name] = self._loop.call_later(after_s, self._fire, name, due_ns)
+        wait_ns = min(self._clock.true_duration_ns(max(after_ns, 0)), self._clock.steady_ns)
+        self._handles[name] = self._loop.call_later(wait_ns / NS_PER_S, self._fire, name, due_ns)
 
     def _fire(self, name: str, due_ns: int) -> None:
         early_ns = due_ns - self._clock.now().monotonic_ns
-        if early_ns > 0:  # the loop counts in floats and rounds; a node compares nanoseconds
+        # The drift may have changed; and the loop counts in floats and rounds, but a node compares nanoseconds.
+        if early_ns > 0:
             self._arm(name, due_ns, early_ns)
             return
         del self._handles[name]
