@@ -7,6 +7,7 @@ timestamps.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import islice
 
 from nodes.iproto.messages import Key, Row, Type
 from nodes.iproto.packing import pack, unpack_each
@@ -15,6 +16,7 @@ from nodes.iproto.rows import Wanted, rows_of
 USERS_FROM = 512
 """The first id of a user space."""
 KNOWN_MAX = 8
+"""The beginnings that were met last are kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +45,12 @@ class Recurring:
         """The wanted rows. Raises MalformedFrame."""
         known = (beginning for beginning in self._known if beginning.begins(payload))
         longest = max(known, key=lambda beginning: beginning.length, default=None)
-        if longest is None:
+        # A short block with the same first rows may have come before.
+        if longest is None or _begins_with_system_insert(payload[longest.length :]):
             longest = self._learnt(payload)
-            if longest.length:
-                self._known = [longest, *self._known[: KNOWN_MAX - 1]]
+        if longest.length:
+            others = (beginning for beginning in self._known if beginning is not longest)
+            self._known = [longest, *others][:KNOWN_MAX]
         return [*longest.rows, *rows_of(payload[longest.length :], self._wanted)]
 
     def _learnt(self, payload: bytes) -> _Beginning:
@@ -69,6 +73,11 @@ class Recurring:
         number = int.from_bytes(mask[:length])
         masked = int.from_bytes(payload[:length]) & number
         return _Beginning(length, number, masked, rows_of(payload[:length], self._wanted))
+
+
+def _begins_with_system_insert(payload: bytes) -> bool:
+    first = [value for value, _ in islice(unpack_each(payload), 2)]
+    return len(first) == 2 and _is_system_insert(*first)
 
 
 def _is_system_insert(header: object, body: object) -> bool:

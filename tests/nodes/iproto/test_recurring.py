@@ -63,12 +63,36 @@ def test_what_is_known_is_not_unpacked_again(monkeypatch: pytest.MonkeyPatch) ->
     reads = Recurring(lambda _, body: True)
     reads(block([], [(512, (1, 1))], [], 1.5, 2.5))
     first = reads(block(system, [(512, (1, 2))], [], 1.5, 2.5))
-    monkeypatch.setattr(recurring, "unpack_each", None)
+    monkeypatch.setattr(Recurring, "_learnt", None)
     again = reads(block(system, [(512, (1, 3))], [], 3.5, 4.5))
     assert [row.body for row in again[:-1]] == [row.body for row in first[:-1]]
     assert again[-1].body[0x21] == (1, 3)
     with pytest.raises(TypeError):
         reads(block([*system[:-1], (280, (49, "y"))], [], [], 3.5, 4.5))
+
+
+def test_a_short_block_does_not_hide_what_longer_ones_begin_with() -> None:
+    """Broken, 600 rows of each snapshot are unpacked again and again, because a snapshot of one row came first."""
+    system = [(280, (number, "x")) for number in range(50)]
+    unpacked: list[object] = []
+    reads = Recurring(lambda _, body: not unpacked.append(body))  # type: ignore[func-returns-value]
+    reads(block(system[:1], [], [], 1.5, 2.5))
+    first = reads(block(system, [(512, (1, 2))], [], 1.5, 2.5))
+    unpacked.clear()
+    again = reads(block(system, [(512, (1, 3))], [], 3.5, 4.5))
+    assert len(unpacked) == 1
+    assert [row.body for row in again[:-1]] == [row.body for row in first[:-1]]
+
+
+def test_what_is_met_often_stays_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Broken, a few odd snapshots make the usual beginning unknown, though it comes all the time."""
+    reads = Recurring(wanted)
+    usual = block([(280, (1, "usual"))], [], [], 1.5, 2.5)
+    for number in range(2 * recurring.KNOWN_MAX):
+        reads(usual)
+        reads(block([(280, (2, f"odd {number}"))], [], [], 1.5, 2.5))
+    monkeypatch.setattr(Recurring, "_learnt", None)
+    assert [row.body[0x21] for row in reads(usual)] == [(1, "usual")]
 
 
 def test_an_lsn_with_the_bytes_of_a_timestamp() -> None:
