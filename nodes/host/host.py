@@ -3,7 +3,8 @@
 Each event is one `node.step`. Its timers and log lines are done at once; sends, connects, disconnects and records go
 into the outbox. Once per turn of the loop the host *settles*: it does the effects that the outbox releases and, if the
 disk is idle, gives it all records that have gathered. When a group is on disk, the sends behind it go out and then the
-node gets `Persisted`; when it failed, the node gets `PersistFailed` before any other event.
+node gets `Persisted`; when one of its records failed, the node gets `Persisted` of those before it and then
+`PersistFailed`, before any other event.
 
 A node with a step that raises is broken, and must not close its connections in order: the process ends on the spot. So
 does a node that refuses to go on among its peers (`StartRefused`), with a line on stderr instead of a traceback.
@@ -76,6 +77,8 @@ class Host:
         self.start_again: Callable[[], NoReturn] = lambda: self.end_broken("started again", StartAgain())
         """Called when the node's life is over; a process that can start again sets its own function."""
         self._is_stopping = False
+        self._is_life_over = False
+        """The node's life ended in the middle of a stop: it gets no more events, and the stop goes on without it."""
         self._rare_turns: dict[str, None] = {}
         """The rare turns that are in the log."""
         self._outbox = Outbox()
@@ -102,8 +105,8 @@ class Host:
 
     async def stop(self) -> None:
         """Let the node send its last messages, wait for the disk, close everything."""
-        self._deliver_from_outside(Stopping())
-        self._is_stopping = True  # behind it: from now on only the disk reports to the node
+        self._is_stopping = True  # from now on only the disk reports to the node
+        self._deliver(Stopping())
         self._timers.cancel_all()
         self._settle()
         while self._disk_is_busy or len(self._outbox):
@@ -138,11 +141,17 @@ class Host:
             self._deliver(event)
 
     def _deliver(self, event: Event) -> None:
+        if self._is_life_over:
+            return
         try:
             effects = self._stepped(event)
         except StartAgain as over:  # what the step would have sent or written is dropped: the life is over
             self._note_rare_turns()
-            self._log.line("warning", "starts again", {"why": str(over)})
+            does = "is over while it stops" if self._is_stopping else "starts again"
+            self._log.line("warning", does, {"why": str(over)})
+            if self._is_stopping:
+                self._is_life_over = True
+                return
             self.start_again()
         except StartRefused as refused:
             self._note_rare_turns()
