@@ -17,6 +17,7 @@ LEAVE_S = 0.6
 lasts 1.3 s or longer: most of its time then shows how the others do without the node."""
 ELECTION_S = 1.5
 """A coordinator that is silent for up to 1 s has a successor; so long it may take in all."""
+DELIVERY_MS_MAX = 60_000
 
 
 class TwoPhaseOptions(Options, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -78,7 +79,9 @@ class TwoPhaseOptions(Options, frozen=True, kw_only=True, forbid_unknown_fields=
                 f"expected at least one server, got {self.near_clients} near clients of {plan.nodes} nodes"
             )
         if self.backups >= servers:
-            raise ValueError(f"expected fewer backups than servers, got {self.backups} and {servers}")
+            raise ValueError(
+                f"expected fewer backups than servers, got {self.backups} and {servers}: try --backups {servers - 1}"
+            )
         if self.atomic and not workload_of(plan.workload).has_single_steps:
             able = ", ".join(name for name, workload in WORKLOADS.items() if workload.has_single_steps)
             raise ValueError(
@@ -112,11 +115,12 @@ def deliveries_ns(words: str, nodes: int) -> tuple[int, ...]:
     numbers = [
         float(part)
         for part in parts
-        if part.replace(".", "", 1).isdecimal() and part.isascii() and len(part) < 16
+        if part.replace(".", "", 1).isdecimal() and part.isascii() and float(part) <= DELIVERY_MS_MAX
     ]
     if len(numbers) < len(parts) or len(parts) not in (1, nodes):
         raise ValueError(
-            f"expected milliseconds for all {nodes} nodes, as one number or one for each (0,20,5), got {words!r}"
+            f"expected milliseconds up to {DELIVERY_MS_MAX} for all {nodes} nodes, "
+            f"as one number or one for each (0,20,5), got {words!r:.100}"
         )
     return tuple(int(number * MILLISECOND) for number in (numbers * nodes)[:nodes])
 

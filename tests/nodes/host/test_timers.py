@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from nodes.host import clock as module
 from nodes.host.clock import Clock
 from nodes.host.timers import Timers
 from nodes.kernel.events import TimerFired
@@ -53,7 +53,7 @@ class Machine:
 @pytest.fixture
 def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
     machine = Machine()
-    monkeypatch.setattr(module.time, "monotonic_ns", lambda: machine.now_ns)
+    monkeypatch.setattr(time, "monotonic_ns", lambda: machine.now_ns)
     return machine
 
 

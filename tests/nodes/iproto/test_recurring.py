@@ -73,7 +73,7 @@ def test_what_is_known_is_not_unpacked_again(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_a_short_block_does_not_hide_what_longer_ones_begin_with() -> None:
     """Broken, 600 rows of each snapshot are unpacked again and again, because a snapshot of one row came first."""
-    system = [(280, (number, "x")) for number in range(50)]
+    system: list[object] = [(280, (number, "x")) for number in range(50)]
     unpacked: list[object] = []
     reads = Recurring(lambda _, body: not unpacked.append(body))  # type: ignore[func-returns-value]
     reads(block(system[:1], [], [], 1.5, 2.5))

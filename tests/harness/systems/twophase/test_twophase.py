@@ -114,7 +114,13 @@ def test_a_run_without_cuts_has_no_check_of_cuts(tmp_path: Path) -> None:
     ("fields", "words"),
     [
         ({"nodes": 2, "near_clients": 2}, "at least one server"),
-        ({"nodes": 3, "backups": 3}, "fewer backups than servers"),
+        ({"nodes": 3, "backups": 3}, "fewer backups than servers, got 3 and 3: try --backups 2"),
+        ({"nodes": 3, "near_clients": 2}, "fewer backups than servers, got 1 and 1: try --backups 0"),
+        ({"nodes": 3, "cuts_at_once": 4}, "cuts at once by at most 3 nodes, got 4"),
+        ({"nodes": 3, "delivery_ms": "0,20"}, "for all 3 nodes, as one number or one for each .* got '0,20'"),
+        ({"delivery_ms": "60000.1"}, "milliseconds up to 60000 for all"),
+        ({"delivery_ms": "9" * 400}, "milliseconds up to 60000 for all"),
+        ({"delivery_ms": "-1"}, "milliseconds up to 60000 for all"),
         ({"bugs": ("no-such",)}, "it has: "),
         ({"workload": "set"}, "asks for Scan"),
     ],
@@ -123,6 +129,25 @@ def test_what_cannot_be_is_refused(fields: dict[str, Any], words: str) -> None:
     """If it failed, nodes would end with an error in place of one line."""
     with pytest.raises((WrongUse, ValueError), match=words):
         parts_of(plan(**fields))
+
+
+@pytest.mark.parametrize(
+    ("fields", "needs_every_node"),
+    [
+        ({"nodes": 3, "backups": 1}, False),
+        ({"nodes": 3, "backups": 0}, True),
+        ({"nodes": 2, "backups": 1}, True),
+        ({"nodes": 3, "backups": 1, "near_clients": 1}, True),
+        ({"nodes": 4, "backups": 1, "near_clients": 1}, False),
+        ({"nodes": 1, "backups": 0}, False),
+    ],
+)
+def test_a_store_without_a_spare_server_needs_every_node(
+    fields: dict[str, Any], needs_every_node: bool
+) -> None:
+    """If it failed, a run would be inconclusive because a fault stopped what no store could go on with; or a run in
+    which nothing went on would count."""
+    assert plan(**fields).expectations.needs_every_node is needs_every_node
 
 
 ADD = Transaction((Read("bank", "a"), Add("bank", "a", -3, least=0)))
