@@ -25,7 +25,7 @@ class Handle:
 
 
 class Machine:
-    """Its monotonic time, and a loop on it that calls each function `early_ns` too soon."""
+    """Its monotonic time, and a loop on it that calls each function too soon: by `early_ns`, or half of the time."""
 
     def __init__(self) -> None:
         self.now_ns = 1_000 * MS
@@ -34,7 +34,8 @@ class Machine:
         self.woken = 0
 
     def call_later(self, after_s: float, function: Callable[..., None], *arguments: Any) -> Handle:
-        due_ns = self.now_ns + max(round(after_s * 1_000 * MS) - self.early_ns, 1)
+        after_ns = round(after_s * 1_000 * MS)
+        due_ns = self.now_ns + max(after_ns - min(self.early_ns, after_ns // 2), 1)
         self.calls.append((due_ns, Handle(), function, arguments))
         return self.calls[-1][1]
 
