@@ -4,8 +4,8 @@ A node has no clock, socket or file. Its host (`nodes.host` in the real world, `
 calls `node.step(event, now)` and carries out the effects that come back (`nodes.kernel.effects`).
 
 A *link* is one live connection; the host numbers links and never uses a number twice in a node's life. Messages
-on one link arrive in order or not at all; a link that ends says so once, with `Disconnected` (or, for a silent
-peer, never).
+on one link arrive in order or not at all; a link that ends says so once, with `Disconnected`. A link says nothing
+if the node itself ended it, or if its peer is silent.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class Instant:
     """One reading of a node's two clocks, in nanoseconds.
 
     `monotonic_ns` may drift or freeze but never goes back; `wall_ns` (since 1970) may jump. Timers are
-    monotonic; the wall clock is only for what people read.
+    monotonic; the wall clock is only for what people read, and for the time of a cut in twophase.
     """
 
     monotonic_ns: int
@@ -58,7 +58,8 @@ class ConnectFailed:
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """One message came on a link. Messages are immutable values of the node's own protocol."""
+    """One message came on a link. Messages are values of the node's own protocol, some of them lists: a message that
+    was sent or received is not changed, as the simulator hands the same object to both nodes."""
 
     link: int
     message: object
@@ -74,6 +75,8 @@ class Disconnected:
 
 @dataclass(frozen=True, slots=True)
 class TimerFired:
+    """The time of a `SetTimer` with this name is over, and no later effect has set or cancelled the timer."""
+
     name: str
 
 
