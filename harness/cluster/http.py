@@ -16,7 +16,7 @@ from harness.clients.client import NotDone
 
 
 class Http:
-    """A connection, made at once. Raises OSError."""
+    """A connection, made at once. Raises OSError, or UnicodeError for what cannot be the name of a host."""
 
     def __init__(self, host: str, port: int, timeout_s: float) -> None:
         self._http = HTTPConnection(host, port, timeout=timeout_s)
@@ -44,23 +44,23 @@ class Http:
         except BaseException:
             self._http.close()  # a late answer reaches no client
             raise
-        with suppress(ValueError):
+        with suppress(ValueError, RecursionError):
             return response.status, json.loads(data) if data else None
         return response.status, data.decode(errors="replace")
 
     def close(self) -> None:
-        """A thread that waits for an answer gets an error."""
+        """A thread that waits for an answer gets an error. One that dials gets it at the end of the dial."""
         self._is_closed = True
         with suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
         self._http.close()
 
     def _dial(self) -> None:
-        if self._is_closed:
-            raise ConnectionAbortedError("closed")
         self._http.connect()
         self._socket: socket.socket = self._http.sock
-        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if self._is_closed:  # while it dialed, `close` found the old socket
+            self._http.close()
+            raise ConnectionAbortedError("closed")
 
 
 def _has_ended(connection: socket.socket) -> bool:
