@@ -47,10 +47,13 @@ class Packets:
     def pair(self, link: Link) -> Pair:
         return self.addresses[link[0]], self.addresses[link[1]]
 
-    async def add(self, which: str, pairs: Sequence[Pair]) -> None:
+    async def add(self, which: str, pairs: Sequence[Pair], held: list[Pair] | None = None) -> None:
+        """`held` gets the pairs when they count: a caller that is cancelled before has none to give back."""
         async with self._one_after_another:
             fresh = [pair for pair in pairs if not self.asked[which][pair]]
             self.asked[which].update(pairs)
+            if held is not None:
+                held.extend(pairs)
             await self.filter.change(which, add=fresh)
 
     async def remove(self, which: str, pairs: Sequence[Pair]) -> None:
@@ -113,7 +116,7 @@ class PacketFault:
         self._which = "cuts" if fault.does == "cut" else lossy(fault.percent)
         self._links = {link: packets.pair(link) for link in fault.links}
         self._asked_ns = packets.now_ns()
-        self._has_asked = False
+        self._held: list[Pair] = []
         self._in_effect_ns: int | None = None
         self._before: dict[Pair, int] = {}
         self._dropped_before = 0
@@ -123,8 +126,7 @@ class PacketFault:
 
     async def begin(self) -> None:
         await self._packets.note_used()
-        self._has_asked = True
-        await self._packets.add(self._which, list(self._links.values()))
+        await self._packets.add(self._which, list(self._links.values()), self._held)
         self._in_effect_ns = self._packets.now_ns()
         self._before = await self._packets.filter.packets(self._which)
         self._dropped_before = await self._dropped()
@@ -137,8 +139,7 @@ class PacketFault:
         self._heal_asked_ns = self._packets.now_ns()
         self._met = await self._packets.filter.packets(self._which)
         self._dropped_while = await self._dropped() - self._dropped_before
-        if self._has_asked:  # else it would take the links from another fault, or from the next one
-            await self._packets.remove(self._which, list(self._links.values()))
+        await self._packets.remove(self._which, self._held)  # no others: another fault may hold them
         self._healed_ns = self._packets.now_ns()
 
     async def evidence(self) -> Evidence:

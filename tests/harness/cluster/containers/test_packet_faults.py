@@ -14,9 +14,10 @@ from harness.cluster.containers import packet_faults
 from harness.cluster.containers.packet_faults import PacketFault, Packets
 from harness.cluster.containers.packet_filter import PacketFilter, Pair
 from harness.errors import ClusterError
-from harness.faults.fault import Fault, Link
+from harness.faults.fault import Evidence, Fault, Link
 
 PAIR = ("10.0.0.1", "10.0.0.2")
+OTHER = ("10.0.0.3", "10.0.0.4")
 
 
 class SlowToGiveBack(PacketFilter):
@@ -143,3 +144,120 @@ def test_nft_that_does_not_answer_is_told_in_one_line(monkeypatch: pytest.Monkey
     monkeypatch.setattr("subprocess.run", hang)
     with pytest.raises(ClusterError, match="nft did not answer within 10 s"):
         asyncio.run(PacketFilter("qsync_test").change("cuts", add=[PAIR]))
+
+
+class Told(PacketFilter):
+    """Counts as they are set. Once `heals`, a packet passes over every link at each look."""
+
+    def __init__(self, met: int, dropped: int, passed: int) -> None:
+        super().__init__("qsync_test")
+        self.met, self.lost, self.passed, self.heals = met, dropped, passed, False
+
+    async def change(self, which: str, *, add: Iterable[Pair] = (), remove: Iterable[Pair] = ()) -> None: ...
+
+    async def dropped(self, which: str) -> int:
+        return self.lost
+
+    async def packets(self, which: str) -> dict[Pair, int]:
+        self.passed += self.heals
+        return {PAIR: self.passed if which == "links" else self.met}
+
+
+@pytest.mark.parametrize(
+    ("does", "lasted_ns", "met", "dropped", "passed", "took_effect", "used"),
+    [
+        ("cut", 11, 1, 0, 0, True, 1),
+        ("cut", 10, 1, 0, 0, False, 1),
+        ("cut", 11, 0, 0, 0, False, 0),
+        ("cut", 11, 0, 0, 1, False, 1),
+        ("loss", 11, 1, 1, 0, True, 1),
+        ("loss", 11, 1, 0, 0, False, 1),
+        ("loss", 10, 1, 1, 0, False, 1),
+    ],
+)
+def test_a_fault_took_effect_if_it_met_packets_for_longer_than_a_heartbeat(
+    does: str, lasted_ns: int, met: int, dropped: int, passed: int, took_effect: bool, used: int
+) -> None:
+    """If it failed, a run whose faults met nothing would be a green light."""
+    now_ns = 100
+    percent = 30 if does == "loss" else None
+    links = (("n1", "n2"),)
+    fault = Fault(id=0, name="f", does=does, at_ns=0, until_ns=1, links=links, percent=percent)  # type: ignore[arg-type]
+
+    async def evidence() -> Evidence:
+        nonlocal now_ns
+        told = Told(5, 3, passed)
+        addresses = dict(zip(("n1", "n2"), PAIR, strict=True))
+        packets = Packets(told, addresses, lambda: now_ns, lambda _node: True, 10, not_asked)
+        one = PacketFault(fault, packets)
+        await one.begin()
+        told.met, told.lost, now_ns = 5 + met, 3 + dropped, 100 + lasted_ns
+        await one.heal()
+        told.heals = True
+        return await one.evidence()
+
+    found = asyncio.run(evidence())
+    lost = {} if does == "cut" else {"packets_dropped": dropped}
+    counters = {"links": 1, "links_used": used, "links_affected": met, "packets_met": met, **lost}
+    assert (found.took_effect, found.healed, found.counters) == (took_effect, True, counters)
+
+
+def test_packets_that_the_harness_provoked_use_no_link(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If it failed, a cut of a link that no node uses would count as one that could have had an effect."""
+    monkeypatch.setattr(packet_faults, "_LOOK_AGAIN_S", 0)
+    monkeypatch.setattr(packet_faults, "_PROVOKED_AFTER_S", 0)
+    kept = Idle()
+
+    async def provoke(link: Link) -> None:
+        kept.passed.update((PAIR, PAIR[::-1]))
+
+    async def uses() -> list[tuple[bool, bool]]:
+        packets = Packets(kept, dict(zip(("n1", "n2"), PAIR, strict=True)), int, bool, 1, provoke)
+        await packets.fresh([("n1", "n2")])
+        await packets.note_used()
+        seen = [(packets.is_used(("n1", "n2")), packets.is_used(("n2", "n1")))]
+        kept.passed[PAIR] += 1
+        await packets.note_used()
+        return [*seen, (packets.is_used(("n1", "n2")), packets.is_used(("n2", "n1")))]
+
+    assert asyncio.run(uses()) == [(False, False), (True, False)]
+
+
+def test_a_link_that_another_fault_cuts_the_other_way_cannot_be_tried() -> None:
+    """If it failed, a link on which no answer can come would be said not to heal."""
+
+    async def fresh() -> tuple[bool | None, list[str]]:
+        packets = Packets(Idle(), dict(zip(("n1", "n2"), PAIR, strict=True)), int, bool, 1, not_asked)
+        packets.asked["cuts"][PAIR[::-1]] += 1
+        return await packets.fresh([("n1", "n2")])
+
+    assert asyncio.run(fresh()) == (None, ["n1→n2 could not be tried"])
+
+
+def test_a_cut_that_is_cancelled_before_its_turn_gives_no_link_back() -> None:
+    """If it failed, the next cut of this link would be no cut."""
+    fault = Fault(id=0, name="partition", does="cut", at_ns=0, until_ns=1, links=(("n1", "n2"),))
+
+    class Cutting(SlowToGiveBack):
+        async def packets(self, which: str) -> dict[Pair, int]:
+            return {}
+
+    async def cancelled_and_again() -> list[set[Pair]]:
+        kept = Cutting()
+        packets = Packets(kept, dict(zip(("n1", "n2"), PAIR, strict=True)), int, bool, 1, not_asked)
+        await packets.add("cuts", [OTHER])
+        first = PacketFault(fault, packets)
+        in_turn = asyncio.create_task(packets.remove("cuts", [OTHER]))
+        waits = asyncio.create_task(first.begin())
+        for _ in range(2):
+            await asyncio.sleep(0)
+        waits.cancel()
+        await asyncio.wait((waits, in_turn))
+        await first.heal()
+        cut = PacketFault(fault, packets)
+        await cut.begin()
+        while_it_lasts = set(kept.cut)
+        await cut.heal()
+        return [while_it_lasts, kept.cut]
+
+    assert asyncio.run(cancelled_and_again()) == [{PAIR}, set()]
