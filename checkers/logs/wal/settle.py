@@ -77,6 +77,8 @@ class Marks:
     held: Array
     """These marks."""
     count: int
+    only_deletes: Array
+    """By operation: it writes no mark with a value, and is no compare-and-set, which finds a row."""
 
     @classmethod
     def of(cls, history: History, logs: Logs) -> Marks:
@@ -99,6 +101,9 @@ class Marks:
             numpy.concatenate((columns.new[simple], value, rows.value[held])),
         )
         written = len(simple) + len(place)
+        only_deletes = ~is_cas
+        only_deletes[simple[columns.new[simple] != ABSENT]] = False
+        only_deletes[place[value != ABSENT]] = False
         return cls(
             history=history,
             logs=logs,
@@ -107,6 +112,7 @@ class Marks:
             row=held,
             held=numbers_of_marks[written:],
             count=count,
+            only_deletes=only_deletes,
         )
 
     @cached_property
@@ -160,8 +166,7 @@ def settle(history: History, logs: Logs, *, is_final: bool, marks: Marks | None 
     columns = history.columns
     marks = marks or Marks.of(history, logs)
     name = marks.transaction
-    is_deletion = (columns.f == columns.code("write")) & (columns.kind == PLAIN) & (columns.new == ABSENT)
-    is_joined = marks.is_own & (name > -2) & ~(is_deletion & (name < 0))
+    is_joined = marks.is_own & (name > -2) & ~(marks.only_deletes & (name < 0))
     done, denied, pending = (
         numpy.append(logs.have(*fates), False)[numpy.maximum(name, -1)]  # of no transaction the last one
         for fates in ((CONFIRMED, COMMITTED), (ROLLED_BACK, NOP), (PENDING,))
@@ -302,6 +307,10 @@ def _written(operation: Operation) -> list[Mark]:
         case "cas", str(key), (_, value):
             return [(key, value)]
         case "txn", _, list() as parts:
-            last = {part[1]: part[2] for part in parts if part[0] in ("append", "w")}
+            last: dict[Any, object] = {}
+            for part in parts:
+                match part:
+                    case ["append" | "w", str() | int() as under, put, *_]:
+                        last[under] = put
             return list(last.items())
     return []

@@ -87,6 +87,32 @@ def test_a_deletion_without_a_row_settles_nothing() -> None:
     assert settled(unknown, log("n1")).open == (0,)
 
 
+def test_a_transaction_that_only_deletes_settles_nothing_without_a_row() -> None:
+    """Breaks if a deletion of nothing by a transaction were said to be lost, or one with a write went unseen."""
+
+    def lost(*parts: list[object]) -> int:
+        asked = list(parts)
+        return len(settled(history(("invoke", 1, "txn", asked), ("ok", 1, "txn", asked)), log("n1")).lost)
+
+    assert lost(["w", "x", None]) == 0
+    assert lost(["w", "x", None], ["w", "y", 5]) == 1
+    compared = history(("invoke", 1, "cas", [3, None]), ("ok", 1, "cas", [3, None]))
+    assert len(settled(compared, log("n1")).lost) == 1
+
+
+def test_a_transaction_with_odd_parts_has_no_marks_of_them() -> None:
+    """Breaks if a history of another tool ended the check with a traceback."""
+    asked = [["w", "x"], ["w", ["x"], 7], [], "w"]
+    past = history(("invoke", 1, "txn", asked), ("info", 1, "txn", asked))
+    assert settled(past, log("n1")).did_not == ()
+
+
+def test_marks_in_two_transactions_settle_nothing() -> None:
+    """Breaks if an operation were joined to one of the transactions that wrote its value."""
+    one, other = (write(1, 1, 7), confirm(1, 2, until=1)), (write(2, 1, 7), confirm(2, 2, until=1))
+    assert settled(UNKNOWN_WRITE, log("n1", *one, *other)).open == (0,)
+
+
 def test_a_value_that_two_operations_write_settles_neither() -> None:
     """Breaks if the row of one operation decided about another that wrote the same."""
     past = history(
@@ -164,3 +190,7 @@ def test_a_refused_compare_and_set_is_such_a_transaction() -> None:
     assert [operation.key for operation in settled(past, DISCARDED).revealed] == ["x"]
     untold = history(("invoke", 1, "cas", [5, 6]), ("fail", 1, "cas", [5, 6]))
     assert settled(untold, DISCARDED).revealed == ()
+    of_another_key = log("n1", write(1, 1, 7, key="y"), rollback(1, 2, start=1))
+    assert settled(past, of_another_key).revealed == ()
+    nothing = history(("invoke", 1, "cas", [5, 6]), ("fail", 1, "cas", [5, 6, None]))
+    assert settled(nothing, log("n1", deletion(1), rollback(1, 2, start=1))).revealed == ()
