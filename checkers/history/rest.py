@@ -75,10 +75,11 @@ def _waited_in_vain(history: History, members: Sequence[str], owner: tuple[str, 
     ]
     untold = tuple(node for node in members if node not in (*silent, *with_position, *owner))
     since = {node: _moved_ns(by_node[node], since_ns) for node in with_position}
-    enough_ns = max(STILL_NS, int((until_ns - since_ns) * STILL_SHARE))
+    waited_ns = until_ns - since_ns
+    enough_ns = max(STILL_NS, int(waited_ns * STILL_SHARE))
     awaited = [f"{', '.join(silent)} did not answer"] if silent else []
     if moving := [node for node, at_ns in since.items() if until_ns - at_ns < enough_ns]:
-        awaited.append(f"{', '.join(moving)} moved in the last {enough_ns / 1e9:.0f} s")
+        awaited.append(f"{', '.join(moving)} moved in the last {min(enough_ns, waited_ns) / 1e9:.0f} s")
     has_led = any(state.status.get("role") == "owner" for state in history.states)
     if has_led and all(status.get("role") != "owner" for status in last.values()):
         awaited.append("no node led")
@@ -92,7 +93,7 @@ def _wait(history: History) -> tuple[int, int]:
     """From when until when the harness last waited for the nodes to settle."""
     *before, last = [event.time_ns for event in history.told("harness", "settled")]
     healed = [fault.end_ns for fault in history.faults if fault.end_ns is not None and fault.end_ns <= last]
-    return max((*before, *healed, _end_of_load(history, last)), default=0), last
+    return max((*before, *healed, _end_of_load(history, last))), last
 
 
 def _end_of_load(history: History, until_ns: int) -> int:

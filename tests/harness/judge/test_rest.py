@@ -110,6 +110,67 @@ def test_replicas_that_report_no_position_are_not_judged(held: int) -> None:
     assert "convergence" in wrong["violations"], "the owner lost a write"
 
 
+STILL = dict.fromkeys(NODES, SINCE_MS)
+
+
+def told(name: str, at_ms: int, value: Any) -> Line:
+    return {"process": "harness", "f": name, "type": "info", "at_ms": at_ms, "value": value}
+
+
+def test_a_short_wait_is_not_said_to_be_longer() -> None:
+    """If it failed, a wait of 3 s would be told as one of 5 s."""
+    began = told("settled", UNTIL_MS - 3_000, False)
+    moved = dict.fromkeys(NODES, UNTIL_MS - 1_000)
+    assert at_rest(history([began, *unequal(moved)])).awaited == ("n1, n2, n3 moved in the last 3 s",)
+
+
+def test_only_the_last_wait_counts() -> None:
+    """If it failed, what moved before the wait, or after it, would decide whether the nodes were quiet."""
+    after = [state("n2", UNTIL_MS + 10, vclock={"1": 99})]
+    rest = at_rest(history([*unequal(STILL), *after]))
+    assert (rest.settled, rest.awaited) == (NODES, ())
+    late = [told("settled", UNTIL_MS - 6_000, False)]
+    moved = {**STILL, "n2": UNTIL_MS - 6_500}
+    assert at_rest(history([*late, *unequal(moved)])).still_ns == 6_000_000_000
+    fault = {"id": 7, "name": "pause", "does": "pause", "at_ns": 0, "until_ns": 0, "nodes": ["n2"]}
+    nemesis = {"process": "nemesis", "f": "pause"}
+    faults: list[Line] = [
+        {**nemesis, "type": "invoke", "value": fault, "at_ms": UNTIL_MS - 8_000},
+        {**nemesis, "type": "info", "value": {"id": 7, "healed": True}, "at_ms": UNTIL_MS - 7_000},
+    ]
+    assert at_rest(history([*faults, *unequal(STILL)])).still_ns == 7_000_000_000
+
+
+def test_a_node_that_is_down_has_no_position() -> None:
+    """If it failed, a dead node would count as settled, or be said to report no position, too."""
+    down = state("n3", UNTIL_MS - 10, up=False, vclock={"1": 21})
+    rest = at_rest(history([*unequal({"n1": SINCE_MS, "n2": None}), down]))
+    assert (rest.untold, rest.awaited) == (("n2",), ("n3 did not answer",))
+    moved = state("n3", UNTIL_MS - 10, up=False, vclock={"1": 22})
+    assert at_rest(history([*unequal(STILL), moved])).awaited == ("n3 did not answer",)
+
+
+def test_where_no_node_ever_led_no_leader_is_awaited() -> None:
+    """If it failed, every such run of a store without roles would be inconclusive."""
+    lines = unequal(STILL)
+    for line in lines:
+        if line["f"] == "state":
+            line["value"] = {**line["value"], "role": "replica"}
+    assert at_rest(history(lines)).awaited == ()
+
+
+def test_the_owner_has_settled_without_a_position() -> None:
+    """If it failed, an owner that lost what it confirmed would not be judged where it reports no position."""
+    assert at_rest(history(unequal({**STILL, "n1": None}))).settled == ("n2", "n3", "n1")
+
+
+def test_the_last_report_tells_which_nodes_are_unsettled() -> None:
+    """If it failed, a node that reported its position in the end would not be judged."""
+    lines = unequal({}, settled=True)
+    reports = [told("unsettled", UNTIL_MS - 10, ["n2", "n3"]), told("unsettled", UNTIL_MS, ["n3"])]
+    assert at_rest(history([*reports, *lines])).untold == ("n3",)
+
+
 def test_without_a_leader_an_election_is_awaited() -> None:
     """If it failed, an election that takes long would be an anomaly."""
     lines = unequal(dict.fromkeys(NODES, SINCE_MS), {"n2": 28})
