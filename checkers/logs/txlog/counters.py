@@ -2,7 +2,7 @@
 
 | rule | a run breaks it if |
 |---|---|
-| counter-fell | a counter is below an earlier one of the same master, its lives all together |
+| counter-fell | a counter is below an earlier one of the master in any life; a new transaction does not raise it |
 | counter-not-raised | a master has a counter below one that it has heard, or below a timestamp of its queues |
 | stamped-too-low | a transaction has a timestamp that is not above the counter before it, which may have been posted |
 | stamped-too-high | its timestamp is above the counter behind it |

@@ -11,6 +11,8 @@ from tests.checkers.logs.txlog.scripts import rules as rules_of
 
 rules = partial(rules_of, of=("counters",))
 A = ref(1, "n1-1")
+OVER = ["recovered", 1, 0, "n2", {"n1": 1, "n2": 1}, [], [ref(9, "n2-1")], 4, {}]
+"""The next epoch begins with a queue up to 9, and the counter 4."""
 
 
 def logs(*records: list[object]) -> dict[str, Records]:
@@ -51,6 +53,52 @@ def test_counters_that_rise() -> None:
 )
 def test_wrong_counters(rule: str, records: Records) -> None:
     assert rules(logs(*records)) == {rule}
+
+
+@pytest.mark.parametrize(
+    ("says", "records"),
+    [
+        (
+            "n1 makes transaction n1-2 at the counter 1, and its counter had been 3",
+            [made(3, "n1-1"), made(1, "n1-2")],
+        ),
+        (
+            "n1 makes transaction n1-2 at the counter 2, and its counter had been 2",
+            [made(2, "n1-1"), made(2, "n1-2")],
+        ),
+        (
+            "n1 makes transaction n1-1 with the timestamp 5, when its counter is 7",
+            [heard("n2", 7, 7), made(5, "n1-1", counter=8)],
+        ),
+        ("n1 makes n1-1 with timestamp 3, and goes on from 2", [made(3, "n1-1", counter=2)]),
+        ("n1 has the counter 4, and had 6 before", [heard("n2", 6, 6), heard("n2", 4, 4)]),
+        (
+            "n1 has heard the counter 5, and does not raise its own counter of 1",
+            [made(1, "n1-1"), heard("n2", 1, 5)],
+        ),
+        (
+            "n1 adds transactions up to 3 in a round, and the counter of n2 is 0",
+            [made(3, "n1-1"), added(0, 3, [], ["n2"], ref(3, "n1-1"))],
+        ),
+        (
+            "n1 adds a timestamp of 2, above 1",
+            [made(2, "n1-1"), heard("n2", 5, 5), added(0, 1, ["n2"], [], ref(2, "n1-1"))],
+        ),
+        ("n1 has a transaction of 9, and does not raise its own counter of 4", [OVER]),
+        ("n1 has the counter 4, and had 6 before", [made(6, "n1-1"), OVER]),
+        ("n1 adds without the counter of n2, n3", [made(1, "n1-1"), added(0, 1, [], [], A)]),
+        ("n1 adds without the counter of n3", [made(1, "n1-1"), added(0, 1, ["n2"], [], A)]),
+        ("n1 adds without the counter of n3", [made(1, "n1-1"), added(0, 1, [], ["n2"], A)]),
+        (
+            "n1 adds without the counter of n3",
+            [made(1, "n1-1"), ["split", ["n2"], None], added(0, 1, [], [], A)],
+        ),
+    ],
+)
+def test_the_sentence_names_the_counters_and_the_masters(says: str, records: Records) -> None:
+    """If it failed, a true alarm would be told with another number, or blame a master that was counted."""
+    said = verdicts({**logs(*records), "n3": [life()]})["counters"]
+    assert says in [witness.summary for witness in said.witnesses]
 
 
 @pytest.mark.parametrize(
