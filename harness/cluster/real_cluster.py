@@ -351,6 +351,7 @@ class RealCluster(RealTime, Generic[N]):
 
     async def inject(self, fault: Fault) -> None:
         """Raises WrongUse for what this cluster cannot do."""
+        self._check_names(fault)
         at_work = self._at_work[fault.id] = action_of(fault).real(fault, self)
         await at_work.begin()
 
@@ -362,6 +363,13 @@ class RealCluster(RealTime, Generic[N]):
         if at_work is None:
             raise WrongUse(f"fault {fault.id} ({fault.name}) is not at work and cannot be healed")
         return await at_work.end()
+
+    def _check_names(self, fault: Fault) -> None:
+        known = (*self._nodes, CLIENT)
+        named = [*fault.nodes, *(end for link in fault.links for end in link)]
+        unknown = sorted({name for name in named if name not in known} | ({CLIENT} & {*fault.nodes}))
+        if unknown:
+            raise WrongUse(f"fault {fault.name}: no node is called {', '.join(unknown)}")
 
 
 def _in_words(lines: Iterable[str]) -> str:

@@ -27,7 +27,7 @@ from harness.judge.checks import Checked
 from harness.judge.evidence import Evidence
 from harness.judge.outcome import weighed, without_opportunity
 from harness.judge.words import _NAMED, idle_fields, not_decided, sentence
-from harness.plan.plan import Drawn, Plan, to_json
+from harness.plan.plan import LEAST, Drawn, Plan, to_json
 from harness.plan.promise import Promise
 from harness.systems import SYSTEMS
 from harness.systems.plans import known_fields, planned
@@ -806,7 +806,7 @@ def parsed(line: str) -> Plan:
     return msgspec.structs.replace(plan, code="")
 
 
-SECONDS = st.floats(0, 86_400, exclude_min=True, allow_subnormal=False)
+SECONDS = st.floats(LEAST, 86_400)
 
 
 @pytest.mark.long
@@ -821,7 +821,7 @@ SECONDS = st.floats(0, 86_400, exclude_min=True, allow_subnormal=False)
             "nodes": st.integers(3, 31),
             "seed": st.integers(0, (1 << 53) - 1),
             "time_limit_s": SECONDS,
-            "rate": st.floats(0, 1_000_000, exclude_min=True, allow_subnormal=False),
+            "rate": st.floats(LEAST, 1_000_000),
             "workers": st.integers(1, 10_000),
             "quorum": st.one_of(st.integers(1, 3), st.sampled_from(["N", "math.max(2*N/3, 1)"])),
             "synchro_timeout_s": SECONDS,
