@@ -247,10 +247,9 @@ def hash_of(repository: Path, name: str) -> str:
 
 
 def _log(repository: Path, *words: str) -> Iterator[Commit]:
-    text = git(repository, "log", "--format=%H%x00%cs%x00%s", *words) or b""
-    for line in filter(
-        None, text.decode(errors="replace").split("\n")
-    ):  # a title may have other ends of lines
+    told = git(repository, "log", "--format=%H%x00%cs%x00%s", *words) or b""
+    lines = told.decode(errors="replace").split("\n")  # a title may have other ends of lines
+    for line in filter(None, lines):
         name, day, title = line.split("\0", 2)
         yield Commit(name, title, day)
 
