@@ -101,7 +101,7 @@ _OF_A_REPOSITORY = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DI
 
 
 def git(repository: Path, *words: str) -> bytes | None:
-    """What git says of this repository; None if it refuses. WrongUse if it cannot be run."""
+    """The output of git in this repository; None if git refuses. WrongUse if git cannot be run."""
     environment = {name: value for name, value in os.environ.items() if name not in _OF_A_REPOSITORY}
     command = ["git", "-C", str(repository), *words]
     try:

@@ -22,7 +22,7 @@ from nodes.kernel.chance import Streams
 
 Seconds = Annotated[float, msgspec.Meta(gt=0, le=86_400)]
 LEAST = 1e-9
-"""Of a rate and of times in seconds: less is no nanosecond, and no operation in a life."""
+"""The least rate, and the least time in seconds: a nanosecond."""
 SEEDS_END = 1 << 53
 """All seeds are below: programs that read JSON's numbers as floats keep them exact."""
 Name = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
