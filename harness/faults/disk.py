@@ -3,8 +3,8 @@
 Nodes of ours have a disk layer that takes orders (`nodes.host.medium`, by files in the folder `faults` beside the
 data); under other stores a disk is mounted (`harness.cluster.mounted_disk`). All in effect when the disk has reported
 that it read the order; took effect if calls of it were delayed or failed since; healed when it has reported that it
-read the end. A node that ended because its calls failed is started again then. The promise decides whether it may end
-(`checkers.replicas.crash`), and it must come up on a disk that works.
+read the end, and the nodes whose calls failed answer again. One that ended is started again then. The promise decides
+whether it may end (`checkers.replicas.crash`), and it must come up on a disk that works.
 """
 
 from __future__ import annotations
@@ -87,16 +87,26 @@ class RealDiskFault(RealFault):
         well = Orders()
         # Before the start: a node cannot start on a disk that fails writes.
         await self.disks[node].order(asdict(well))
-        if self.fault.does == DiskError.does and not self.processes.is_alive(node):
-            # No other fault has a node down meanwhile: `harness.faults.overlap` excludes that.
+        if self.fault.does == DiskError.does:
             try:
-                await self.processes.start_again(node)
-                self.details.append(f"{node} had ended, and was started again")
+                await self._run_again(node)
             except ClusterError as error:
                 self.details.append(error.message)
                 return False
         seen = await self._has_seen(node, well.id)
         return seen or (False if self.processes.is_alive(node) else None)
+
+    async def _run_again(self, node: str) -> None:
+        """Start the node if it has ended. Raises ClusterError.
+
+        A store may need seconds to give up on its disk: until it answers, its end is an effect of this fault.
+        """
+        if self.processes.is_alive(node) and await self.answers_again(node):
+            return
+        # No other fault has a node down meanwhile: `harness.faults.overlap` excludes that.
+        if not self.processes.is_alive(node):
+            await self.processes.start_again(node)
+            self.details.append(f"{node} had ended, and was started again")
 
     async def _has_seen(self, node: str, number: int) -> bool:
         deadline_ns = self.hands.now_ns() + SEEN_WITHIN_NS
