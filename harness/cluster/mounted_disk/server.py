@@ -67,6 +67,7 @@ class Server:
             Opcode.SETATTR: self._set_attributes,
             Opcode.READLINK: lambda request: os.fsencode(os.readlink("", dir_fd=self._of(request).below)),
             Opcode.SYMLINK: self._symlink,
+            Opcode.MKNOD: self._mknod,
             Opcode.MKDIR: self._mkdir,
             Opcode.UNLINK: self._remove,
             Opcode.RMDIR: self._remove,
@@ -143,6 +144,12 @@ class Server:
     def _symlink(self, request: Request) -> bytes:
         name, target = request.names()
         self._volume.make_link(self._of(request), name, target, request.owner)
+        return self._entry(request, name)
+
+    def _mknod(self, request: Request) -> bytes:
+        (mode,) = request.fields("I")
+        (name,) = request.names(16)
+        self._volume.make_node(self._of(request), name, mode, request.owner)
         return self._entry(request, name)
 
     def _mkdir(self, request: Request) -> bytes:

@@ -227,6 +227,14 @@ class Volume:
         os.mkdir(name, mode, dir_fd=parent.below)
         self._made(parent, name, owner, is_folder=True)
 
+    def make_node(self, parent: Inode, name: str, mode: int, owner: Owner = None) -> None:
+        """A socket or a FIFO, by the type in `mode`: the kernel itself carries what goes through it."""
+        self._refuse_hidden(parent, name)
+        if not (stat.S_ISSOCK(mode) or stat.S_ISFIFO(mode)):
+            raise OSError(errno.EPERM, os.strerror(errno.EPERM))
+        os.mknod(name, mode, dir_fd=parent.below)
+        self._made(parent, name, owner)
+
     def make_link(self, parent: Inode, name: str, target: Inode | str, owner: Owner = None) -> None:
         """A hard link to a file, or a symbolic link to a path."""
         self._refuse_hidden(parent, name)

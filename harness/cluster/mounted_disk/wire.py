@@ -41,6 +41,7 @@ class Opcode(IntEnum):
     SETATTR = 4
     READLINK = 5
     SYMLINK = 6
+    MKNOD = 8
     MKDIR = 9
     UNLINK = 10
     RMDIR = 11

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 import os
+import stat
 import struct
 from collections.abc import Iterator
 from pathlib import Path
@@ -82,6 +84,20 @@ def test_a_file_may_be_older_than_1970(server: Server, tmp_path: Path) -> None:
     told = answer(server, Opcode.SETATTR, node, body)
     assert (tmp_path / "old").stat().st_mtime_ns == -10 * YEAR_S * 10**9 + 5
     assert struct.unpack_from("=q", told, 16 + 32) == (-10 * YEAR_S,)
+
+
+def test_a_socket_can_be_made_and_a_device_cannot(server: Server, tmp_path: Path) -> None:
+    """If it failed, PostgreSQL, which listens on a socket in its folder, would not start on a mounted disk."""
+
+    def made(mode: int, name: bytes) -> int:
+        body = struct.pack("=IIII", mode, 0, 0, 0) + name
+        return server._answer(Request(Opcode.MKNOD, 2, ROOT_ID, body, (os.getuid(), os.getgid())))[1]
+
+    assert made(stat.S_IFSOCK | 0o755, b"socket\0") == 0
+    assert made(stat.S_IFIFO | 0o600, b"fifo\0") == 0
+    assert (tmp_path / "socket").is_socket() and (tmp_path / "fifo").is_fifo()
+    assert made(stat.S_IFBLK | 0o600, b"device\0") == errno.EPERM
+    assert sorted(path.name for path in tmp_path.iterdir() if not path.is_dir()) == ["fifo", "socket"]
 
 
 def test_what_a_process_makes_belongs_to_its_user(
