@@ -9,6 +9,7 @@ the traceback in its folder.
 from __future__ import annotations
 
 import asyncio
+import logging
 import signal
 import sys
 import traceback
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
     from harness.cluster.sim.cluster import SimCluster
 
 TRACEBACK = "traceback.txt"
+LIBRARIES_LOG = "libraries.log"
+"""The warnings of libraries that clients use: in the run's folder, and not across its screen."""
 HEEDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """Each is a Ctrl-C."""
 
@@ -75,10 +78,13 @@ def execute(
         record.record("info", "harness", NOT_HERE, time_ns=0, value=value)
         tell(f"left out here: {', '.join(lack.names)} ({lack.why})")
     try:
-        with compiling(parts.plan):
-            _conduct(parts, folder, record, on_progress, interrupts, fails_fast)
-        if parts.workload.everything(parts.plan) and not interrupts.asked:
-            restore_drawn(parts, record, files_in(folder.nodes, parts.plan), _starting_in(folder, interrupts))
+        with _logging_to(folder.path / LIBRARIES_LOG):
+            with compiling(parts.plan):
+                _conduct(parts, folder, record, on_progress, interrupts, fails_fast)
+            if parts.workload.everything(parts.plan) and not interrupts.asked:
+                restore_drawn(
+                    parts, record, files_in(folder.nodes, parts.plan), _starting_in(folder, interrupts)
+                )
         record.close()  # here, and not below alone: a disk that is full now makes the run inconclusive
     except HarnessError as error:
         failure = error
@@ -91,6 +97,20 @@ def execute(
         with suppress(HarnessError):
             record.close()
     return Executed(folder, interrupts.asked > 0, failure)
+
+
+@contextmanager
+def _logging_to(path: Path) -> Iterator[None]:
+    """What the module logging is given goes to this file too, which is made with the first line."""
+    handler = logging.FileHandler(path, encoding="utf-8", errors="backslashreplace", delay=True)
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    root = logging.getLogger()
+    root.addHandler(handler)
+    try:
+        yield
+    finally:
+        root.removeHandler(handler)
+        handler.close()
 
 
 @dataclass(slots=True)

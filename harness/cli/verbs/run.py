@@ -142,12 +142,17 @@ def _shower(stack: ExitStack, plan: Plan, as_json: bool) -> Callable[[Conductor]
         )
     if as_json:
         return lambda conductor: None
-    shown: View = stack.enter_context(view(sys.stderr, os.environ))
+    starting = stack.enter_context(ExitStack())
+    starting.enter_context(working("starting the nodes"))
+    shown: View | None = None
     meter = _Meter()
     is_seen = True
 
     def show(conductor: Conductor) -> None:
-        nonlocal is_seen
+        nonlocal is_seen, shown
+        if shown is None:
+            starting.close()
+            shown = stack.enter_context(view(sys.stderr, os.environ))
         if is_seen:
             try:
                 shown.show(snapshot(conductor, meter))

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from harness.cluster.scratch import scratch
+from harness.doing import doing
 from harness.errors import ClusterError
 
 LOCAL_BASE = "qsync-base:local"
@@ -61,6 +62,7 @@ def name_of(packages: Sequence[str]) -> str:
 def make_base(client: Any, packages: Sequence[str] = ()) -> str:
     """Import the image as `name_of(packages)`; returns its name. Raises ClusterError if packages cannot be had."""
     name = name_of(packages)
+    doing("an image with the Debian packages")
     with scratch("base") as folder:
         root = folder / "root"
         _unpack(_download(folder, (*PACKAGES, *(ESSENTIAL if packages else ()), *packages)), root)
@@ -69,6 +71,7 @@ def make_base(client: Any, packages: Sequence[str] = ()) -> str:
             tar.add(root, arcname=".")
         repository, _, tag = name.partition(":")
         client.api.import_image_from_file(str(archive), repository=repository, tag=tag)
+    doing("")
     return name
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -161,6 +162,25 @@ def test_a_disk_that_is_full_in_the_end_is_no_evidence(
     executed = execute(parts_of(QUICK), tmp_path)
     assert isinstance(executed.failure, StoreError)
     assert jsonl.read(executed.folder.history).torn is not None
+
+
+def test_what_libraries_log_is_kept_with_the_run_and_not_printed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """If it failed, a client of ZooKeeper would print a line for each broken connection across the run's screen."""
+    root = logging.getLogger()
+    monkeypatch.setattr(root, "handlers", [])
+
+    async def warns(*_: object) -> None:
+        logging.getLogger("kazoo.client").warning("Connection dropped: %s", "socket connection broken")
+        raise ClusterError("n2 does not come up")
+
+    monkeypatch.setattr(Qsync, "set_up", warns)
+    folder = execute(parts_of(QUICK), tmp_path).folder.path
+    told = (folder / "libraries.log").read_text()
+    assert told.endswith(" WARNING kazoo.client: Connection dropped: socket connection broken\n")
+    assert capfd.readouterr().err == ""
+    assert root.handlers == []
 
 
 def test_a_cluster_that_fails_is_returned_with_its_record(

@@ -6,7 +6,11 @@ import json
 import os
 import signal
 import subprocess
+import sys
+import threading
+from contextlib import ExitStack
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -15,7 +19,10 @@ import pytest
 from checkers.replicas import quorum
 from harness.campaigns.runs import fields_of_run
 from harness.cli.options import code_version
+from harness.cli.verbs import run as verb
 from harness.errors import ClusterError
+from harness.pages.terminal import working
+from harness.pages.terminal.snapshot import Snapshot
 from harness.plan.plan import Drawn, to_json
 from harness.results import RunFolder
 from harness.results.run_folder import GuardedFile
@@ -24,6 +31,7 @@ from harness.run.monitor import Monitor
 from harness.systems.plans import planned, read
 from harness.systems.qsync.system import Qsync as QsyncSystem
 from tests.harness.cli.verbs.conftest import Qsync
+from tests.harness.pages.terminal.test_working import Told
 from tests.harness.results.full_disk import FullDisk
 from tests.harness.runs import drawn_out, small
 
@@ -335,6 +343,23 @@ def test_a_cluster_that_never_started_is_one_line_with_3(
     done = qsync(*QUICK)
     assert done.line == "qsync: n2 does not come up: its disk is full"
     assert done.code == 3
+
+
+def test_a_start_that_takes_long_is_shown_until_the_run_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If it failed, nothing would show for the two minutes in which the image of a store's packages is made."""
+    stream = Told()
+    monkeypatch.setattr(sys, "stderr", stream)
+    monkeypatch.setattr(working, "PATIENCE_S", 0.0)
+    monkeypatch.setattr(verb, "snapshot", lambda *_: Snapshot(time_ns=0, end_ns=1, message="load"))
+    before = threading.active_count()
+    with ExitStack() as stack:
+        show = verb._shower(stack, planned(cluster="local"), as_json=False)
+        assert stream.written.wait(60)
+        for _ in range(2):
+            show(SimpleNamespace())  # type: ignore[arg-type]  # the snapshot does not look at it
+            assert threading.active_count() == before
+    assert stream.getvalue().splitlines()[0] == "qsync: starting the nodes, 0 s"
+    assert "load" in stream.getvalue() and stream.getvalue().count("starting") == 1
 
 
 def test_a_bug_of_ours_is_one_line_with_70(
