@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Collection, Mapping
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Final, Protocol, runtime_checkable
 
 from harness.clients.reply import Reply
 from harness.cluster.place import Which
@@ -109,6 +109,8 @@ class LooksForEnds(Protocol):
         ...
 
 
+READY_WITHIN_S: Final = 20.0
+"""How long a node may take until it answers, unless its system says something else."""
 RARE_TURNS = "rare-turns"
 """A line of the harness at the end of a record: what `NotesRareTurns.sometimes` gives."""
 

@@ -26,7 +26,7 @@ from harness.cluster.library_clients import LibraryClients
 from harness.cluster.mounted_disk.disks import MountedDisks
 from harness.cluster.node_log import rare_turns, shift_log
 from harness.cluster.place import FROM, Command, Version, Which
-from harness.cluster.protocol import Ended, Orphans
+from harness.cluster.protocol import READY_WITHIN_S, Ended, Orphans
 from harness.cluster.real_time import RealTime
 from harness.cluster.stall import StallWatch
 from harness.cluster.storage import FileStorage
@@ -41,7 +41,6 @@ from harness.faults.table import action_of
 CLIENT: Final = "client"
 HARNESS: Final = "harness"
 STATUS_WITHIN_NS: Final = 500_000_000
-UP_WITHIN_NS: Final = 20_000_000_000
 ENDS_WITHIN_NS: Final = 5_000_000_000
 _ASK_AGAIN_S: Final = 0.02
 
@@ -63,6 +62,7 @@ class RealSettings:
     """The command that starts a node."""
     may_refuse: bool = False
     """A node that lost power may refuse to start: it does not promise to survive the loss of unsynced data."""
+    ready_within_s: float = READY_WITHIN_S
     versions: Mapping[Which, Version] = field(default_factory=dict)
     """The versions that nodes run in, if not in the usual one; they start in "from"."""
 
@@ -154,6 +154,10 @@ class RealCluster(RealTime, Generic[N]):
     @property
     def heartbeat_ns(self) -> int:
         return self._settings.heartbeat_ns
+
+    @property
+    def ready_within_ns(self) -> int:
+        return int(self._settings.ready_within_s * 1e9)
 
     @property
     def may_refuse(self) -> bool:
@@ -329,14 +333,14 @@ class RealCluster(RealTime, Generic[N]):
 
     async def _until_up(self, node: str, ended: Callable[[], Ended | None] = lambda: None) -> None:
         """Wait until the node answers. NodeEnded if it ends, in the words of `ended`; ClusterError if it is late."""
-        deadline_ns = self.now_ns() + UP_WITHIN_NS
+        deadline_ns = self.now_ns() + self.ready_within_ns
         while await self._admin.status(node, STATUS_WITHIN_NS) is None:
             if how := ended():
                 raise NodeEnded(how.failed_start)
             if not self.processes.is_alive(node):
                 raise NodeEnded(f"{node} ended before it answered")
             if self.now_ns() > deadline_ns:
-                within = f"{UP_WITHIN_NS // 1_000_000_000} s{self._why_silent(node)}"
+                within = f"{self.ready_within_ns / 1e9:g} s{self._why_silent(node)}"
                 raise ClusterError(f"{node} was not ready within {within}")
             await asyncio.sleep(_ASK_AGAIN_S)
 

@@ -216,6 +216,11 @@ class Hands(Time, Protocol):
     def heartbeat_ns(self) -> int: ...
 
     @property
+    def ready_within_ns(self) -> int:
+        """How long a node may take until it answers, when it was started or a fault has ended."""
+        ...
+
+    @property
     def may_refuse(self) -> bool:
         """A store that does not promise to survive a loss of power may say so instead of coming up."""
         ...

@@ -10,7 +10,6 @@ from harness.faults.hands import Hands, together
 
 T = TypeVar("T")
 SECOND_NS = 1_000_000_000
-ANSWERS_WITHIN_NS = 10 * SECOND_NS
 ASK_AGAIN_NS = 5_000_000
 
 
@@ -43,13 +42,14 @@ class RealFault:
 
     async def answers_again(self, node: str) -> bool:
         """Ask the node until it answers; False if it is dead or does not answer in time."""
-        deadline_ns = self.hands.now_ns() + ANSWERS_WITHIN_NS
+        within_ns = self.hands.ready_within_ns
+        deadline_ns = self.hands.now_ns() + within_ns
         while await self.hands.status(node) is None:
             if not self.processes.is_alive(node):
                 self.details.append(f"{node} is dead")
                 return False
             if self.hands.now_ns() > deadline_ns:
-                self.details.append(f"{node} did not answer within {ANSWERS_WITHIN_NS / SECOND_NS:.0f} s")
+                self.details.append(f"{node} did not answer within {within_ns / SECOND_NS:g} s")
                 return False
             await self.sleep(ASK_AGAIN_NS)
         return True

@@ -329,6 +329,7 @@ def local(parts: Parts, folder: Path) -> LocalCluster:
             command=parts.system.command(plan),
             are_dialed_unready=parts.system.are_dialed_unready,
             asks_when_ready=parts.system.wire is None,
+            ready_within_s=parts.system.ready_within_s,
             versions=versions_of(plan, parts.system),
             limited=limits_nodes(parts),
             share=_share(plan),
@@ -380,6 +381,7 @@ def contained(parts: Parts, folder: Path) -> ContainerCluster:
             command=parts.system.command(plan),
             packages=parts.system.packages,
             files=parts.system.files,
+            ready_within_s=parts.system.ready_within_s,
             versions=versions_of(plan, parts.system),
             share=_share(plan) or Share(),
             mounted=_mounted(parts),
@@ -406,6 +408,7 @@ def ssh_cluster(parts: Parts, folder: Path) -> SshCluster:
             command=parts.system.command(plan),
             are_dialed_unready=parts.system.are_dialed_unready,
             limited=limits_nodes(parts),
+            ready_within_s=parts.system.ready_within_s,
             versions=versions_of(plan, parts.system),
         )
     )

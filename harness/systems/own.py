@@ -39,7 +39,7 @@ from harness.clients.operations import MEMBER_CHANGES, AddMember, Done, Dump, Me
 from harness.clients.wire import ClientWire
 from harness.cluster.performing import performing
 from harness.cluster.place import Command, Place, node_host
-from harness.cluster.protocol import Cluster, HasAddresses
+from harness.cluster.protocol import READY_WITHIN_S, Cluster, HasAddresses
 from harness.errors import ClusterError, WrongUse
 from harness.faults.abilities import ALL_ABILITIES, Ability
 from harness.faults.membership import Membership
@@ -57,6 +57,7 @@ from nodes.host.systems import system_of as hosted_by
 from nodes.kernel.node import Node
 from nodes.kernel.outbox import Durability
 
+READY_WITHIN_S_MAX = 3_600
 SET_UP_TIMEOUT_NS = 10 * SECOND_NS
 MEMBERS_TIMEOUT_NS = 3 * SECOND_NS
 OPERATOR_PROCESS = -2
@@ -138,6 +139,8 @@ class OwnStore(System):
     """Debian packages that its nodes need in containers: ("etcd-server",)."""
     files: tuple[str, ...] = ()
     """Files and folders of this machine that its nodes need in containers, by absolute paths: (__file__,)."""
+    ready_within_s: float = READY_WITHIN_S
+    """How long a node may take until its status gets an answer: at its start, and behind each fault."""
     needs_one_address_list: bool = False
     """Every node must know all nodes by the same addresses, as members of etcd do."""
     cannot_join_says: tuple[str, ...] = ()
@@ -156,6 +159,11 @@ class OwnStore(System):
         for name, choices in (("able", ALL_ABILITIES), ("may_end_under", MAY_END_NODES)):
             if unknown := [word for word in getattr(self, name) if word not in choices]:
                 raise WrongUse(f"{name} is of {', '.join(sorted(choices))}; got {unknown[0]!r}")
+        within_s: object = self.ready_within_s
+        if type(within_s) not in (int, float) or not 0 < self.ready_within_s <= READY_WITHIN_S_MAX:
+            raise WrongUse(
+                f"ready_within_s is a number of seconds above 0, up to {READY_WITHIN_S_MAX}; got {within_s!r}"
+            )
         if self.leader not in LED:
             raise WrongUse(f"leader is one of {', '.join(map(repr, LED))}; got {self.leader!r}")
         client: Any = self.client

@@ -11,7 +11,7 @@ from checkers.check import Check
 from checkers.history.history import History
 from checkers.logs.wal.record import LogRules, NodeLog
 from harness.cluster.place import Version
-from harness.cluster.protocol import Cluster
+from harness.cluster.protocol import READY_WITHIN_S, Cluster
 from harness.errors import HarnessError
 from harness.faults.directed import Scenes
 from harness.faults.fault import Does, Fault
@@ -334,6 +334,11 @@ class Parts:
         """Debian packages that nodes need in a container, beside the image of our nodes; what they depend on comes with
         them."""
         return ()
+
+    @property
+    def ready_within_s(self) -> float:
+        """How long a real node may take until it answers, when it was started or a fault has ended."""
+        return READY_WITHIN_S
 
     @property
     def files(self) -> tuple[str, ...]:

@@ -207,6 +207,7 @@ class LocalCluster(RealCluster[LocalNodes]):
             early_port=early_port,
             answers=self._says_its_state(node) if settings.asks_when_ready else None,
             why_silent=lambda: self._why_silent(node) if settings.asks_when_ready else "",
+            ready_within_s=self.ready_within_ns / 1e9,
             environment=version.environment if version else {},
             group=self._enclosure.groups.get(node),
         )

@@ -26,10 +26,9 @@ from harness.cluster.limits.group import Group
 from harness.cluster.limits.starved import Starved
 from harness.cluster.ownership import this_harness
 from harness.cluster.place import LOOPBACK, ROOT
-from harness.cluster.protocol import Ended, end_of
+from harness.cluster.protocol import READY_WITHIN_S, Ended, end_of
 from harness.errors import ClusterError, NodeEnded
 
-READY_WITHIN_S: Final = 15.0
 PORT_MAX: Final = 65_535
 _POLL_S: Final = 0.003
 
@@ -49,6 +48,7 @@ class StartOptions:
     """Whether it answers at its early port: a store that prints no readiness line is ready then."""
     why_silent: Callable[[], str] = str
     """Why it did not answer: a clause that follows "was not ready"."""
+    ready_within_s: float = READY_WITHIN_S
     environment: Mapping[str, str] = field(default_factory=dict)
     """Variables beside those of every node."""
     group: Group | None = None
@@ -106,13 +106,14 @@ class NodeProcess:
 
     async def ready(self) -> None:
         """Wait for the readiness line, or an answer. ClusterError if the node ends, refuses, or takes too long."""
-        deadline = time.monotonic() + READY_WITHIN_S
+        within_s = self._options.ready_within_s
+        deadline = time.monotonic() + within_s
         while (line := await self._is_ready()) is None:
             if not self.is_alive:
                 raise NodeEnded(Ended(self.node, 0, await self.ended(), self.last_words()).failed_start)
             if time.monotonic() > deadline:
                 why = self._options.why_silent() + self._hint()
-                raise ClusterError(f"{self.node} was not ready within {READY_WITHIN_S:.0f} s{why}")
+                raise ClusterError(f"{self.node} was not ready within {within_s:g} s{why}")
             await asyncio.sleep(_POLL_S)
         if line.get("ready") is not True:
             raise ClusterError(f"{self.node} does not come up: {line.get('error', 'it gave no reason')}")

@@ -37,7 +37,6 @@ from harness.clients.operations import (
 )
 from harness.cluster.http import Http
 from harness.cluster.library_clients import DOWN, LibraryClients
-from harness.cluster.local import processes
 from harness.systems import system_of
 from tests.harness.processes import PATIENCE_S
 
@@ -543,17 +542,18 @@ def test_a_store_that_is_not_ready_in_time_names_the_last_error_of_its_status(
     status: str, why: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """If it failed, a defect of the author's `status` would look like a node that does not start."""
-    monkeypatch.setattr(processes, "READY_WITHIN_S", 2.0)
     store = tmp_path / "http_store.py"
     text = (STORES / "http_store.py").read_text()
     asks = 'self.http.ask("GET", "/")  # any answer shows that the node is up'
     dials = "self.http = Http(host, port, timeout_s)"
     assert asks in text
     assert dials in text
-    store.write_text(text.replace(asks, status).replace(dials, "pass"))
+    text = text.replace(asks, status).replace(dials, "pass")
+    assert 'leader="none",' in text
+    store.write_text(text.replace('leader="none",', 'leader="none", ready_within_s=2.5,'))
     (tmp_path / "http_service.py").write_text((STORES / "http_service.py").read_text())
     main(["run", "--system", str(store), "--nodes", "1", "--results", str(tmp_path)])
-    assert f"n1 was not ready within 2 s; its status: {why}" in capsys.readouterr().err
+    assert f"n1 was not ready within 2.5 s; its status: {why}" in capsys.readouterr().err
 
 
 @pytest.mark.long

@@ -17,6 +17,7 @@ class MadeUpHands(RealTime):
 
     name = "made-up"
     heartbeat_ns = 250_000_000
+    ready_within_ns = 10_000_000_000
     may_refuse = False
 
     def __init__(
