@@ -43,6 +43,7 @@ from checkers.transactional.append import Analysis, Problem
 from checkers.transactional.columns import (
     FAIL,
     INFO,
+    NIL,
     OK,
     WORKLOADS,
     WRITE,
@@ -63,6 +64,8 @@ from checkers.verdict import WITNESSES_MAX, Result, Verdict, Witness
 NAME = "transactional"
 PLAIN_BELOW = 600_000
 """So many micro-operations and elements are judged by the plain twin: loading numba would take longer."""
+EDGE_ROWS = 3
+"""A dependency takes the plain twin as long as so many of these."""
 ORDER_SHOWN_MAX = 10_000
 HELD_MAX = 20_000
 """Of more transactions than this, only the promised model is proved."""
@@ -78,10 +81,19 @@ CORE_PART = 50
 
 
 def _are_plain(columns: Columns, plain_below: int) -> bool:
-    size = len(columns.f) + len(columns.elements)
+    size = len(columns.f) + len(columns.elements) + EDGE_ROWS * _edges_of_nothing(columns)
     if plain_below != PLAIN_BELOW:
         return size < plain_below
     return compiled.stays_plain(append_kernels, size, plain_below)
+
+
+def _edges_of_nothing(columns: Columns) -> int:
+    """At most so many dependencies: a register that was read before any write was read before each of them."""
+    reads = (columns.f != WRITE) & (columns.value == NIL)
+    read, written = (
+        numpy.bincount(columns.key[rows], minlength=columns.key_count) for rows in (reads, columns.f == WRITE)
+    )
+    return int(read @ written)
 
 
 def _kernels(is_plain: bool) -> Kernels:

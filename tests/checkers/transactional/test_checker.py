@@ -8,7 +8,7 @@ from typing import Any
 import numpy
 import pytest
 
-from checkers import run_safely, transactional
+from checkers import compiled, run_safely, transactional
 from checkers.history import Event, Header, History
 from checkers.history.errors import ModelError
 from checkers.limits import Limits, interrupt, within
@@ -47,6 +47,18 @@ def test_a_value_written_twice_is_refused() -> None:
     with pytest.raises(ModelError, match="every value written to a key once"):
         transactional.check(twice)
     assert run_safely(transactional.check, twice, name="transactional").result == "unknown"
+
+
+@pytest.mark.parametrize(("keys", "is_plain"), [("x", False), ("xy", True)])
+def test_reads_that_found_nothing_are_judged_by_machine_code(
+    keys: str, is_plain: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If this fails, a store that shows no write keeps its checker busy for minutes: each read precedes each write."""
+    monkeypatch.setattr(compiled, "_LOADED", set())
+    monkeypatch.setattr(compiled, "_PASSED", {})
+    few = [ok(1, f"w{keys[0]}{number}") for number in range(450)]
+    columns = columns_of(history(*few, *(register(2, f"r{keys[-1]}") for _ in few)), "rw-register")
+    assert checker._are_plain(columns, checker.PLAIN_BELOW) == is_plain
 
 
 def test_an_unsure_transaction_counts_once_it_is_seen() -> None:
