@@ -103,9 +103,9 @@ def test_no_seed_is_drawn_in_which_nothing_can_be_shown() -> None:
 
 
 def test_a_system_that_draws_nothing_itself_is_drawn_over_all_the_same() -> None:
-    """If it failed, a hunt of another store would try one plan a hundred times, or plans that its nodes cannot run."""
+    """If it failed, a hunt of another store would try one plan again and again, or plans that its nodes cannot run."""
     system = "tests/systems/echo/echo.py"
-    plans = [hunted(planned(cluster="sim", seed=seed, system=system), NOTHING) for seed in range(100)]
+    plans = [hunted(planned(cluster="sim", seed=seed, system=system), NOTHING) for seed in range(40)]
     assert {plan.nodes for plan in plans} == {1, 2, 3, 4, 5}
     assert len({plan.faults for plan in plans}) > 10
     assert {"rolling-restart" in plan.faults for plan in plans} == {True, False}
