@@ -54,7 +54,8 @@ class Limits:
 
     memory_mib: int = 512
     cpus: float = 2.0
-    processes: int = 256
+    processes: int = 4_096
+    """With their threads: a store on a JVM has hundreds."""
 
     @classmethod
     def of(cls, share: Share) -> Limits:

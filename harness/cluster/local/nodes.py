@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping
 from harness.cluster import faketime_files
 from harness.cluster.local.processes import NodeProcess, StartOptions
 from harness.cluster.node_book import STOP_WITHIN_S, TERMINATES_WITHIN_S, Asked, ProcessBook
-from harness.cluster.protocol import Ended
 from harness.cluster.relay.remote import Relay
 from harness.errors import ClusterError
 
@@ -111,11 +110,10 @@ class LocalNodes(ProcessBook[StartOptions]):
 
     async def _watch(self, process: NodeProcess) -> None:
         """Note the end of the process. Its port may belong to another process now, its number soon too."""
-        how = await process.ended()
+        ended = await process.end(self._now_ns)
         asked = self._asked_to_end.pop(process, None)
         faketime_files.remove_of(process.pid)
-        starved = process.out_of_memory(how)
-        self._note(Ended(process.node, self._now_ns(), how, process.last_words(), starved), asked)
+        self._note(ended, asked)
         if self._processes[process.node] is process:
             await self._relay.set_port(process.node, 0)
         if asked is None and not self._is_stopping:

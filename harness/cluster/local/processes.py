@@ -110,7 +110,7 @@ class NodeProcess:
         deadline = time.monotonic() + within_s
         while (line := await self._is_ready()) is None:
             if not self.is_alive:
-                raise NodeEnded(Ended(self.node, 0, await self.ended(), self.last_words()).failed_start)
+                raise NodeEnded((await self.end(lambda: 0)).failed_start)
             if time.monotonic() > deadline:
                 why = self._options.why_silent() + self._hint()
                 raise ClusterError(f"{self.node} was not ready within {within_s:g} s{why}")
@@ -128,9 +128,11 @@ class NodeProcess:
         """Wait until the process is dead; how it ended."""
         return end_of(await asyncio.shield(self._ended))
 
-    def out_of_memory(self, how: str) -> str:
-        """The kernel's words about this end, if it ended the process for want of memory; else ""."""
-        return self._starved.kernel_line(self.pid) if how == "signal 9" else ""
+    async def end(self, now_ns: Callable[[], int]) -> Ended:
+        """Wait until the process is dead; how it ended, with the kernel's words if that was for want of memory."""
+        how, time_ns = await self.ended(), now_ns()
+        starved = self._starved.kernel_line(self.pid) if how == "signal 9" else ""
+        return Ended(self.node, time_ns, how, self.last_words(), starved)
 
     async def kill(self) -> None:
         """SIGKILL, and wait until all processes are dead."""

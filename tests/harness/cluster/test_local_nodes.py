@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,11 +17,13 @@ import psutil  # type: ignore[import-untyped]  # it has no types
 import pytest
 
 from harness.cluster import last_words
+from harness.cluster.limits.starved import Starved
 from harness.cluster.local import nodes
 from harness.cluster.local.nodes import LocalNodes
 from harness.cluster.local.processes import NodeProcess, StartOptions
+from harness.cluster.protocol import Ended
 from harness.cluster.relay.remote import Relay
-from harness.errors import ClusterError
+from harness.errors import ClusterError, NodeEnded
 from tests.harness.processes import is_gone, wait_until
 
 NODE = """
@@ -272,8 +275,8 @@ class _SameNumber:
 
     async def ready(self) -> None: ...
 
-    async def ended(self) -> str:
-        return await asyncio.shield(self.how)
+    async def end(self, now_ns: Callable[[], int]) -> Ended:
+        return Ended(self.node, now_ns(), await asyncio.shield(self.how))
 
     async def kill(self) -> None:
         if self.is_alive:
@@ -282,11 +285,22 @@ class _SameNumber:
     async def left(self) -> str:
         return ""
 
-    def out_of_memory(self, how: str) -> str:
-        return ""
 
-    def last_words(self) -> tuple[str, ...]:
-        return ()
+def test_a_node_that_has_too_little_memory_to_start_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If it failed, a store that needs more than its `--node-memory` would end with "it printed nothing"."""
+    monkeypatch.setattr(Starved, "kernel_line", lambda self, pid: "Memory cgroup out of memory")
+    code = "import os; os.kill(os.getpid(), 9)"
+    options = StartOptions(node="n1", command=(sys.executable, "-c", code), output=tmp_path / "output.txt")
+
+    async def story() -> None:
+        await (await NodeProcess.spawn(options)).ready()
+
+    with pytest.raises(
+        NodeEnded, match=r"n1 ended before it was ready \(signal 9\): Memory cgroup out of memory"
+    ):
+        asyncio.run(story())
 
 
 def test_a_crash_of_a_process_that_has_the_number_of_a_killed_one(
