@@ -380,6 +380,7 @@ def contained(parts: Parts, folder: Path) -> ContainerCluster:
             epoch_ns=time.monotonic_ns(),
             command=parts.system.command(plan),
             packages=parts.system.packages,
+            image=parts.system.image,
             files=parts.system.files,
             ready_within_s=parts.system.ready_within_s,
             versions=versions_of(plan, parts.system),

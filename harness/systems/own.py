@@ -137,6 +137,9 @@ class OwnStore(System):
     """A client that is a library has none."""
     packages: tuple[str, ...] = ()
     """Debian packages that its nodes need in containers: ("etcd-server",)."""
+    image: str = ""
+    """The Docker image that its nodes in containers run in, in place of one with `packages`: "mystore:dev". The command
+    of `start` takes the place of its entrypoint, as root."""
     files: tuple[str, ...] = ()
     """Files and folders of this machine that its nodes need in containers, by absolute paths: (__file__,)."""
     ready_within_s: float = READY_WITHIN_S
@@ -156,6 +159,11 @@ class OwnStore(System):
             if not isinstance(texts, tuple | list) or not all(isinstance(text, str) for text in texts):
                 hint = f"; try: ({texts!r},)" if isinstance(texts, str) else ""
                 raise WrongUse(f"{name} is a tuple of texts; got {texts!r}{hint}")
+        image: object = self.image
+        if not isinstance(image, str):
+            raise WrongUse(f"image is the name of a Docker image; got {image!r}")
+        if image and self.packages:
+            raise WrongUse(f"an image is taken as it is; got image {image!r} and packages; try: one of them")
         for name, choices in (("able", ALL_ABILITIES), ("may_end_under", MAY_END_NODES)):
             if unknown := [word for word in getattr(self, name) if word not in choices]:
                 raise WrongUse(f"{name} is of {', '.join(sorted(choices))}; got {unknown[0]!r}")

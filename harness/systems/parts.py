@@ -341,6 +341,11 @@ class Parts:
         return READY_WITHIN_S
 
     @property
+    def image(self) -> str:
+        """The Docker image that nodes in containers run in, as it is; "": an image of our nodes with `packages`."""
+        return ""
+
+    @property
     def files(self) -> tuple[str, ...]:
         """Absolute paths of files and folders of this machine; nodes in containers find them under the same path,
         read-only."""

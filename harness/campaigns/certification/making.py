@@ -204,7 +204,7 @@ def _images(campaign: Campaign) -> dict[str, str]:
 
     client = connect()
     systems = [system_of(name) for name in sorted({plan.system for plan in plans})]
-    names = {usual_image(client, system.packages) for system in systems}
+    names = {usual_image(client, system.packages, system.image) for system in systems}
     return {name: id_of(client, name) for name in sorted(names)}
 
 

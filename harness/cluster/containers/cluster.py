@@ -43,6 +43,8 @@ class ContainerSettings(RealSettings):
     """False: no fault of the run needs packet rules, so a machine without nftables can do it."""
     packages: tuple[str, ...] = ()
     """Debian packages that nodes need, beside those of every image of nodes."""
+    image: str = ""
+    """The image of all nodes, as it is; "": the usual one."""
     files: tuple[str, ...] = ()
     """Files of this machine that nodes find under the same path, read-only."""
 
@@ -106,7 +108,7 @@ class ContainerCluster(RealCluster[ContainerNodes]):
 
     def _make_images(self, client: Any) -> None:
         """The usual image, and one for each version with code of its own."""
-        self._usual_image = usual_image(client, self._settings.packages)
+        self._usual_image = usual_image(client, self._settings.packages, self._settings.image)
         for which, version in self._settings.versions.items():
             if version.root is not None:
                 self._images[which] = node_image(client, root=version.root)

@@ -74,16 +74,19 @@ def node_image(client: Any, *, base: str | None = None, root: Path = ROOT) -> st
     return name
 
 
-def usual_image(client: Any, packages: Sequence[str] = ()) -> str:
-    """The image of nodes that the environment names, or else the one of this checkout with these Debian packages.
+def usual_image(client: Any, packages: Sequence[str] = (), image: str = "") -> str:
+    """The image of nodes that the environment names, or else `image`, or the one of this checkout with these packages.
 
     Raises ClusterError.
     """
     name = os.environ.get(GIVEN)
-    if not name:
+    if name:
+        _here(client, name, f"{GIVEN} names the image {name}, which", f"leave {GIVEN} out to build one")
+    elif image:
+        _here(client, image, f"the store's image {image}", f"docker build -t {image} …, or docker load")
+    else:
         return node_image(client, base=base_with(client, packages)) if packages else node_image(client)
-    _here(client, name, f"{GIVEN} names the image {name}, which", f"leave {GIVEN} out to build one")
-    return name
+    return name or image
 
 
 def base_name(client: Any) -> str:

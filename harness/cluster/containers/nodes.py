@@ -171,7 +171,8 @@ class ContainerNodes(NodeBook):
         try:
             created = api.create_container(
                 spec.image,
-                list(spec.command),
+                entrypoint=list(spec.command),
+                user="0:0",
                 name=f"qsync-{self._run.text}-{spec.node}",
                 hostname=spec.node,
                 labels={**self._run.labels, NODE_LABEL: spec.node},

@@ -49,6 +49,18 @@ def test_a_given_image_is_taken_as_it_is(monkeypatch: pytest.MonkeyPatch) -> Non
         image.usual_image(client())
 
 
+def test_the_image_of_a_store_is_taken_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If it failed, a store that comes as an image would be built of Debian packages, or not be told as missing."""
+    monkeypatch.delenv(image.GIVEN, raising=False)
+    assert image.usual_image(client("mystore:dev"), image="mystore:dev") == "mystore:dev"
+    with pytest.raises(
+        ClusterError, match=r"image mystore:dev is not here and cannot be pulled; try: docker build"
+    ):
+        image.usual_image(client(), image="mystore:dev")
+    monkeypatch.setenv(image.GIVEN, "mine:1")
+    assert image.usual_image(client("mine:1", "mystore:dev"), image="mystore:dev") == "mine:1"
+
+
 def test_a_base_that_cannot_be_had_is_told_with_what_to_try() -> None:
     """If it failed, a machine without a registry would get the daemon's words and no way out."""
     assert image.id_of(client("python:3.12-slim"), "python:3.12-slim") == "id of python:3.12-slim"

@@ -416,10 +416,11 @@ class Daemon:
         assert name.endswith("_config")
         return lambda *words, **fields: None
 
-    def create_container(self, image: str, command: list[str], *, name: str, **fields: Any) -> dict[str, str]:
+    def create_container(self, image: str, *, name: str, **fields: Any) -> dict[str, str]:
         if image == "none":
             raise docker.errors.ImageNotFound("no such image")
         self._wait(name)
+        self.entrypoint, self.user = fields["entrypoint"], fields["user"]
         return {"Id": name}
 
     def create(self, name: str, **fields: Any) -> Any:
@@ -445,7 +446,15 @@ def nodes_of(daemon: Daemon) -> ContainerNodes:
 
 
 def spec(node: str, image: str = "image") -> ContainerSpec:
-    return ContainerSpec(node=node, address="", command=(), folder="", image=image)
+    return ContainerSpec(node=node, address="", command=("store", "--port"), folder="", image=image)
+
+
+def test_the_command_of_a_node_is_the_whole_command_of_its_container() -> None:
+    """If it failed, the image of a store would start in its own way, or as a user that may not write to the disk."""
+    daemon = Daemon()
+    daemon.may_be_made.set()
+    nodes_of(daemon)._make(spec("n1"))
+    assert (daemon.entrypoint, daemon.user) == (["store", "--port"], "0:0")
 
 
 def test_a_start_that_fails_is_over_when_it_says_so() -> None:
