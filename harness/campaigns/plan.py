@@ -309,16 +309,17 @@ def _cell(part: Part, name: str, fields: Fields, path: Path, runs_here: bool) ->
             whole |= {key: _value(key, value) for key, value in change.plan.items()}
     try:
         whole["faults"] = fault_names(whole.get("faults", Plan().faults))
-        plan = planned(**{**whole, "name": name})
+        plan = asked = planned(**{**whole, "name": name})
         try:
-            parts_of(plan, runs_here=runs_here)
+            # As its runs have it: the store may say who leads, and its faults that a disk is mounted.
+            plan = parts_of(asked, runs_here=runs_here).plan
         except NotHere as error:
             lacks = error.message
     except (ValueError, WrongUse) as error:
         reason = error.message if isinstance(error, WrongUse) else problem(error, whole)
         words = ", ".join(f"{key} = {_word(value)}" for key, value in fields.items())
         raise WrongUse(f"{path}: the cell {words}: {reason}; or leave it out with [[exclude]]") from error
-    return Cell(cell_name(plan, [key for key in fields if key not in NAMED]), plan, lacks)
+    return Cell(cell_name(asked, [key for key in fields if key not in NAMED]), plan, lacks)
 
 
 def cell_name(plan: Plan, more: list[str]) -> str:

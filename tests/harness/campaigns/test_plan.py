@@ -14,6 +14,7 @@ from harness.campaigns.hunt.seeds import try_seed
 from harness.campaigns.nightly import left_out
 from harness.campaigns.plan import Campaign, Part, read, rotated
 from harness.errors import WrongUse
+from harness.run.assemble import parts_of
 from harness.workloads import WORKLOADS
 from tests import examples
 
@@ -54,6 +55,15 @@ def test_the_matrix_is_worked_out_with_exclusions_and_changes(tmp_path: Path) ->
     assert (changed.time_limit_s, changed.bugs, changed.name) == (7, ("confirm-early",), "mine")
     assert plans["qsync H sim register none nodes=5"].time_limit_s == 30
     assert len(plans) == 9
+
+
+def test_a_cell_has_the_plan_of_its_runs(tmp_path: Path) -> None:
+    """If it failed, a store of one's own would get no certificate: its runs know who leads, its cells would not."""
+    store = ROOT / "stores" / "http_store.py"
+    text = f'[matrix]\nsystem = ["{store}"]\ncluster = ["local"]\nfaults = ["kill", "full-disk"]\n'
+    plans = [cell.plan for cell in campaign(tmp_path, text).cells]
+    assert [(plan.leader, plan.disk) for plan in plans] == [("none", "node"), ("none", "mounted")]
+    assert [parts_of(plan).plan for plan in plans] == plans
 
 
 @pytest.mark.parametrize(
