@@ -25,7 +25,7 @@ LEAST = 1e-9
 """The least rate, and the least time in seconds: a nanosecond."""
 SEEDS_END = 1 << 53
 """All seeds are below: programs that read JSON's numbers as floats keep them exact."""
-Name = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
+Name = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")]
 
 SECOND_NS = 1_000_000_000
 WORKERS_MAX = 10_000
