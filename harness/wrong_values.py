@@ -26,10 +26,10 @@ _KINDS = {
 }
 _BOUNDS = {">=": "of at least", "<=": "of at most", ">": "greater than", "<": "less than"}
 _PATTERNS = {
-    r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$": "a name of at most 64 letters, digits, dots, dashes and underscores, which "
+    r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}\\Z": "a name of at most 64 letters, digits, dots, dashes and underscores, which "
     "begins with a letter or a digit"
 }
-"""Each regular expression of our fields, in words."""
+"""Each regular expression of our fields, as msgspec shows it, in words."""
 _PLACE = re.compile(r" - at `(?:key in )?\$(?P<path>[^`]*)`$")
 _STEP = re.compile(r"\.([^.\[\]]+)|\[(\d+|\.\.\.)\]")
 _SHOWN_MAX = 60
@@ -95,6 +95,7 @@ def _known(type_: Any, steps: list[tuple[str, str]]) -> list[str]:
             found = next((each.type for each in found.fields if each.encode_name == name), None)
         else:
             found = getattr(found, "item_type", None)
+    found = found.type if isinstance(found, msgspec.inspect.Metadata) else found  # of one with a description
     kinds = found.types if isinstance(found, msgspec.inspect.UnionType) else (found,)
     return [
         str(value) for kind in kinds if isinstance(kind, msgspec.inspect.LiteralType) for value in kind.values

@@ -83,7 +83,9 @@ def problem(error: Exception, fields: Mapping[str, Any], names: Mapping[str, str
     """The mistake in the fields, in one sentence. `names`: each field → its name where the user wrote it."""
     options = fields.get(OPTIONS)
     flat = {**fields, **(options if isinstance(options, dict) else {})}
-    return in_words(error, flat, Plan, names)
+    option = str(error).partition("Invalid enum value ")[2].partition("$.")[2].removesuffix("`")
+    kind = options_of_system(fields) if option else Plan
+    return in_words(error, flat, kind if option in kind.__struct_fields__ else Plan, names)
 
 
 def from_json(data: bytes, source: str) -> Plan:

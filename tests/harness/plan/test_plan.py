@@ -175,7 +175,7 @@ def test_any_bytes_are_a_plan_or_one_line(data: bytes) -> None:
 WRONG: dict[str, list[Any]] = {
     "format": ["qsync-history", 3],
     "version": [4, "1"],
-    "name": ["", "../up", "a/b", ".hidden", "x" * 65, 3, "latest"],
+    "name": ["", "../up", "a/b", ".hidden", "x" * 65, "run\n", 3, "latest"],
     "system": [3],
     "cluster": [None],
     "workload": [["register"]],
@@ -210,6 +210,24 @@ def test_what_is_wrong_with_a_field_is_one_line_that_names_it(field: str, value:
     assert message.startswith("some.json: ")
     assert field in message
     assert "\n" not in message
+
+
+@pytest.mark.parametrize(
+    ("option", "expected"),
+    [
+        ("strategy", "strategy: expected one of none, simple, smart, got 'blue'"),
+        ("read", "read: expected one of linearizable, mixed, read-confirmed, got 'blue'"),
+        ("leader", "leader: expected one of elected, fixed, none, got 'blue'"),
+    ],
+)
+@pytest.mark.parametrize("is_apart", [False, True])
+def test_an_unknown_word_is_told_beside_the_known_ones(option: str, expected: str, is_apart: bool) -> None:
+    """If it failed, a word that only a system's own option knows would be refused without a hint."""
+    said = {"system": "txlog", option: "blue"}
+    if is_apart and option != "leader":
+        said = {"system": "txlog", "options": {option: "blue"}}
+    with pytest.raises(WrongUse, match=f"^some.json: not a plan: {expected}; try: "):
+        from_json(json.dumps(said).encode(), "some.json")
 
 
 @pytest.mark.parametrize(
