@@ -218,8 +218,8 @@ CHOICES: Mapping[str, tuple[str, ...]] = {
     "logs": ("logs that agree", ""),
     "quorum": ("acknowledged only with a quorum", ""),
 }
-"""The promises that a store may make: each name of `CLAUSES`, and its models; of transactions also any isolation model
-of `checkers.transactional`."""
+"""The promises that a store may make: names of `CLAUSES`, and the models of each; of transactions also any isolation
+model of `checkers.transactional`."""
 
 
 def must_be_promises(promised: Mapping[str, str]) -> None:
@@ -229,7 +229,7 @@ def must_be_promises(promised: Mapping[str, str]) -> None:
             raise WrongUse(f"promised has no {name!r}; it has: {', '.join(CHOICES)}")
         if word in CHOICES[name]:
             continue
-        if name == "transactions":
+        if name == "transactions" and isinstance(word, str):
             _must_be_a_model(word)
         else:
             choices = ", ".join(repr(model) for model in CHOICES[name])
