@@ -20,6 +20,7 @@ Then it is `--system mystore`.
 from __future__ import annotations
 
 import importlib.util
+import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
@@ -147,7 +148,7 @@ class OwnStore(System):
     needs_one_address_list: bool = False
     """Every node must know all nodes by the same addresses, as members of etcd do."""
     cannot_join_says: tuple[str, ...] = ()
-    """Words in the last lines of a new node that ends, with exit 1, because no member could take it in."""
+    """Words in the last line of a new node that ends, with exit 1, because no member could take it in."""
     may_end_under: tuple[str, ...] = ()
     """Faults under which a node may end by itself, as `harness.plan.promise.Promise` has them: ("disk-error",)."""
 
@@ -264,15 +265,14 @@ class OwnStore(System):
         return owners[0] if len(owners) == 1 or (owners and self.leader == "fixed") else None
 
     async def set_up(self, plan: Plan, cluster: Cluster) -> None:
-        """All nodes answer, and one of them is the owner."""
+        """All nodes answer, one of them is the owner, and the positions that they report are equal."""
         deadline_ns = cluster.now_ns() + SET_UP_TIMEOUT_NS
-        while not self.is_settled({node: await cluster.status(node) for node in plan.node_names}):
+        while not self.is_settled(statuses := {node: await cluster.status(node) for node in plan.node_names}):
             if cluster.now_ns() > deadline_ns:
-                raise ClusterError(
-                    "the nodes of the store did not all answer"
-                    + ("" if self.leader == "none" else " with one owner among them")
-                    + " in 10 s"
-                )
+                led = "" if self.leader == "none" else " with one owner among them"
+                told = any(status and status.get("vclock") is not None for status in statuses.values())
+                equal = " and equal positions (vclock)" if told else ""
+                raise ClusterError(f"the nodes of the store did not all answer{led}{equal} in 10 s")
             await cluster.sleep_until(cluster.now_ns() + POLL_NS)
 
     def is_settled(self, statuses: Statuses) -> bool:
@@ -363,7 +363,7 @@ class OwnMembers(Members):
 def load(path: str) -> System:
     """The `SYSTEM` of a Python file; WrongUse if there is none."""
     file = Path(path)
-    if not file.is_file():
+    if not os.path.isfile(path):  # noqa: PTH113  # of a name that is too long, `is_file` raises OSError
         raise WrongUse(
             f"there is no file {path}; expected a Python file with a {NAME}, as stores/http_store.py"
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import json
 from contextlib import redirect_stdout
@@ -15,7 +16,7 @@ import pytest
 from harness.cli.main import main
 from harness.clients.client import Library
 from harness.clients.operations import MEMBER_CHANGES, AddMember
-from harness.errors import WrongUse
+from harness.errors import ClusterError, WrongUse
 from harness.judge import Case, judge, repeat_line
 from harness.plan.plan import Leadership
 from harness.plan.promise import CHOICES
@@ -85,6 +86,47 @@ def test_what_is_no_store_is_told_in_one_line(tmp_path: Path, text: str | None, 
     assert words in refused.value.message
 
 
+def test_a_path_that_is_too_long_is_no_file() -> None:
+    """If it failed, a text that was pasted by mistake would count as a failure of the disk, with exit 3."""
+    with pytest.raises(WrongUse, match=r"^there is no file a"):
+        system_of("a" * 300 + ".py")
+
+
+class Unequal:
+    """A cluster whose nodes stay at different positions."""
+
+    def __init__(self, *vclocks: object) -> None:
+        self.vclocks, self.time_ns = vclocks, 0
+
+    def now_ns(self) -> int:
+        return self.time_ns
+
+    async def status(self, node: str) -> dict[str, object]:
+        role = "owner" if node == "n1" else "replica"
+        return {"role": role, "vclock": self.vclocks[int(node[1:]) - 1]}
+
+    async def sleep_until(self, time_ns: int) -> None:
+        self.time_ns = time_ns
+
+
+@pytest.mark.parametrize(
+    ("vclocks", "told"),
+    [
+        ((1, 2, None), "did not all answer with one owner among them and equal positions (vclock) in 10 s"),
+        ((1, 1, None), ""),
+    ],
+)
+def test_a_start_that_fails_says_what_it_waited_for(vclocks: tuple[object, ...], told: str) -> None:
+    """If it failed, nodes that all answered would be said to be silent, and their positions never looked at."""
+    cluster: Any = Unequal(*vclocks)
+    said = ""
+    try:
+        asyncio.run(OwnStore("a store").set_up(planned(system="qsync", configuration="C"), cluster))
+    except ClusterError as error:
+        said = error.message
+    assert said.endswith(told) and bool(said) == bool(told)
+
+
 @pytest.mark.parametrize(
     ("words", "told"),
     [
@@ -102,6 +144,7 @@ def test_what_is_no_store_is_told_in_one_line(tmp_path: Path, text: str | None, 
             "promised={'transactions': 'PL-SI'}",
             f"{OF_TRANSACTIONS}; got 'PL-SI'; its name here is 'snapshot-isolation'",
         ),
+        ("promised={'transactions': None}", "promised: transactions is one of 'as writes', ''; got None"),
         ("leader='fix'", "leader is one of 'fixed', 'elected', 'none'; got 'fix'"),
         ("able=('clocks',)", "able is of clock, disk layer, drift"),
         ("able=('clock')", "able is a tuple of texts; got 'clock'; try: ('clock',)"),
