@@ -123,7 +123,7 @@ class Configuration:
                 name: tuple(value) if isinstance(value, list) else value for name, value in given.items()
             }
             return cls(**values)
-        except (ValueError, AttributeError, TypeError) as error:
+        except (ValueError, AttributeError, TypeError, RecursionError) as error:
             raise ValueError(f"not a configuration of a two-phase node: {error}") from error
 
 

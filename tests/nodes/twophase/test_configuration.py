@@ -50,7 +50,7 @@ def test_what_is_wrong_is_one_sentence(change: dict[str, object], why: str) -> N
         Configuration.from_json(data)
 
 
-@pytest.mark.parametrize("data", [b"", b"[]", b"{", b"{}", b"3", b"\xff"])
+@pytest.mark.parametrize("data", [b"", b"[]", b"{", b"{}", b"3", b"\xff", b"[" * 99_999])
 def test_what_is_no_configuration_is_one_sentence(data: bytes) -> None:
     """If it failed, a torn file would end a node with a traceback."""
     with pytest.raises(ValueError, match=r"^not a configuration of a two-phase node: "):

@@ -262,3 +262,10 @@ def test_names_of_strategies_are_taken_in_any_case(word: str) -> None:
     assert accepting(driver) == [*MASTERS]
     with pytest.raises(ValueError, match="'strategy' cannot be 'Simplest'"):
         Configuration.from_json(json.dumps({**data, "strategy": "Simplest"}).encode())
+
+
+@pytest.mark.parametrize("data", [b"", b"[]", b"{", b"{}", b"3", b"\xff", b"[" * 99_999])
+def test_what_is_no_configuration_is_one_sentence(data: bytes) -> None:
+    """If it failed, a torn file would end a master with a traceback."""
+    with pytest.raises(ValueError, match=r"^not a configuration of a TxLog master: "):
+        Configuration.from_json(data)
