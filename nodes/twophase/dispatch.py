@@ -53,12 +53,18 @@ PREPARES = frozenset({"lock", "prepare", "backup-prepare"})
 SERVED = frozenset({"lock", "prepare", "atomic"})
 """Messages that wait while a new primary does not serve yet."""
 FINISHES = frozenset({"finish", "backup-finish"})
-WORDS = (
-    (VERSIONED - ATOMIC)
-    | FINISHES
-    | {"locked", "refused", "prepared", "backup-prepared", "finished", "backup-finished"}
-    | {"checked", "outcome", "copy"}
+LENGTHS = frozenset(
+    {
+        *(("lock", 5), ("locked", 5), ("refused", 2), ("prepare", 7), ("prepared", 4)),
+        *(("backup-prepare", 7), ("backup-prepared", 4), ("finish", 3), ("finished", 1)),
+        *(("backup-finish", 3), ("backup-finish", 4), ("backup-finished", 1), ("check", 2), ("checked", 4)),
+        *(("outcome?", 2), ("outcome", 3), ("atomic", 3), ("atomic-done", 3), ("atomic-copy", 3)),
+        *(("atomic-copied", 3), ("copy?", 3), ("copy", 5), ("clear", 3)),
+    }
 )
+"""Word and number of fields of each payload."""
+WORDS = {word for word, _ in LENGTHS} - ATOMIC
+"""Those of transactions."""
 Takes = Callable[[str, int, list[Any]], None]
 Held = tuple[str, int, str, list[Any]]
 
@@ -117,20 +123,18 @@ class Dispatch:
         self._held: list[Held] = []
 
     def take(self, peer: str, life: int, word: str, payload: list[Any]) -> None:
+        if (word, len(payload)) not in LENGTHS:
+            why = "unknown message, or with fields of another version"
+            return self._site.log(why, "warning", word=word, fields=len(payload), peer=peer)
         is_unknown = life > self._agreed.lives.get(peer, NOT_YET)  # no answer would reach it
         is_newer = is_unknown or (word in VERSIONED and payload[1] > self._agreed.version)
         self._site.sometimes.note(HELD_FOR_TOPOLOGY, is_newer)
         if is_newer or (word in SERVED and not self._takeover.is_over):
-            self._held.append((peer, life, word, payload))
-            return
+            return self._held.append((peer, life, word, payload))
         # A rollback overtakes the prepare that it ends: nothing would end what is prepared behind it.
         if word in FINISHES and not payload[1]:
             self._held = [held for held in self._held if held[3][0] != payload[0] or held[2] not in PREPARES]
-        takes = self._takes.get(word)
-        if takes is None:
-            self._site.log("unknown message", "warning", word=word, peer=peer)
-        else:
-            takes(peer, life, payload)
+        return self._takes[word](peer, life, payload)
 
     def _take_clear(self, peer: str, since: int, partitions: list[int]) -> None:
         self._takeover.take_clear(peer, since, partitions)
