@@ -128,28 +128,9 @@ class Agreed:
             "in_sync": [list(owners) for owners in self.in_sync],
             "since": list(self.since),
             "cuts": [
-                [
-                    request,
-                    list(astuple(cut.named)),
-                    cut.asked_by,
-                    list(cut.waiting),
-                    cut.index,
-                    cut.state,
-                    cut.why,
-                ]
-                for request, cut in self.cuts.items()
+                [request, list(astuple(cut.named)), *astuple(cut)[1:]] for request, cut in self.cuts.items()
             ],
-            "snapshots": [
-                [
-                    base.id,
-                    list(base.not_ready),
-                    list(base.not_done),
-                    base.index,
-                    base.state,
-                    base.why,
-                ]
-                for base in self.snapshots.values()
-            ],
+            "snapshots": [list(astuple(base)) for base in self.snapshots.values()],
             "resolved": self.resolved.to_state(),
             "begun": self.begun,
             "cut_time_ns": self.cut_time_ns,
