@@ -103,12 +103,16 @@ def records_in(files: NodeFiles, servers: Sequence[str], read: Read = records_of
 
 
 def damage_in(files: NodeFiles, servers: Sequence[str]) -> str:
-    """Why a log cannot be read; empty if all can."""
+    """Why a log cannot be read, or says nothing of a cut that it has finished; empty if there is none such."""
     for server in servers:
         if server not in files:
             return f"{server} left no files"
-        if damage := _read(files[server], records_of)[1]:
+        records, damage = _read(files[server], records_of)
+        if damage:
             return f"{server}: {damage}"
+        cuts = {kind: {record[1] for record in records if record[0] == kind} for kind in ("start", "finish")}
+        if unbegun := cuts["finish"] - cuts["start"]:
+            return f"{server}: the log has a FINISH of the cut {min(unbegun)}, and no START"
     return ""
 
 

@@ -224,8 +224,10 @@ def test_logs_that_cannot_be_read_prove_nothing() -> None:
     """If it failed, a damaged copy of a run would be a cluster that began from a cut without FINISH."""
     whole = BOTH["n2"]["wal-000001.log"]
     damaged = {"wal-000001.log": whole[:9] + bytes([whole[9] ^ 1]) + whole[10:]}
+    unbegun = {"wal-000001.log": b"".join(map(framed, (COMMITTED, ["finish", "k", [], []])))}
     for files, why in (
         ({**BOTH, "n2": damaged}, "n2: .*damaged at byte 0"),
+        ({**BOTH, "n2": unbegun}, "n2: the log has a FINISH of the cut k, and no START"),
         ({"n1": BOTH["n1"]}, "n2 left no files"),
     ):
         found = verdict(RIGHT, files)
