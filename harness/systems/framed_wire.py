@@ -38,9 +38,10 @@ class Framed(FramedCodec):
         return self.encode([STATUS, 0])
 
     def kinds_of(self, message: object) -> tuple[str, ...]:
+        """The message's own word; empty if it has none."""
         if isinstance(message, Envelope):
             message = message.message
-        return (str(message[0]),) if isinstance(message, list) else ()
+        return (str(message[0]),) if isinstance(message, list) and message else ()
 
 
 FRAMED = Framed()
