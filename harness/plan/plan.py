@@ -298,12 +298,12 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     @property
     def fails_disks(self) -> bool:
-        """A disk may be without power, slow, full or broken in the middle of the run."""
+        """A fault that the plan names or drew takes power from disks, or slows or breaks them. "all" names none."""
         return self._does(DISK_ITSELF, DISK_FAULTS)
 
     @property
     def loses_power(self) -> bool:
-        """Nodes may lose what they have not synced."""
+        """A fault that the plan names or drew lets nodes lose what they have not synced. "all" names none."""
         return self._does(frozenset[Does](("power",)), POWER_FAULTS)
 
     def _does(self, does: frozenset[Does], names: tuple[str, ...]) -> bool:

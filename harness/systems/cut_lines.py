@@ -5,7 +5,8 @@
 | cut-asked | {"cut"}: before the request leaves |
 | cut-ended | {"cut", "state", "why"}, and more by system |
 
-The state is "ok", "failed" or "refused" by a node's report, "refused" if the node could not be asked, else "unknown".
+The state is "ok", "failed" or "refused" by a node's report, else "unknown"; where a node of the two-phase store could
+not be asked, it is "refused".
 """
 
 from __future__ import annotations

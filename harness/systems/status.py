@@ -5,7 +5,8 @@
 | `role` | "owner" on the node that leads; "loading" on one that does not serve yet; else any word |
 | `term` | the generation of leaders that the node knows |
 | `owner` | the node that it takes for the leader |
-| `vclock`, `lsn` | its rows: how many of each origin, or all together |
+| `vclock` | its rows: the last number of each origin; or any value that is equal on all nodes in the end |
+| `lsn` | the last number of its own rows |
 | `following` | the nodes that it receives rows from |
 | `members`, `quorum`, `id` | where members change: their numbers, the size of a quorum, its own number |
 | `version` | the version of its program |
@@ -35,7 +36,7 @@ def has_synced(node: str, statuses: Statuses) -> bool:
 
 
 def covers(status: Mapping[str, object] | None, vclock: Mapping[str, int]) -> bool:
-    """The node's log has all rows up to `vclock`."""
+    """The node's log has all rows up to `vclock`; of no rows also the log of a node without an answer."""
     own = _lsns(status)
     return all(own.get(origin, 0) >= lsn for origin, lsn in vclock.items())
 
@@ -50,7 +51,7 @@ def furthest(statuses: Statuses) -> dict[str, int]:
 
 
 def rows_of(status: Status | None) -> int:
-    """How many rows the node has in its log; 0 if it does not report that."""
+    """How many rows the node has in its log; 0 if its vclock has no numbers by origin."""
     return sum(_lsns(status).values())
 
 

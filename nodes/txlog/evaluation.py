@@ -76,7 +76,8 @@ class State:
         return answer
 
     def before(self, index: int) -> State | None:
-        """The state behind the first `index` transactions; None if they are more than UNDO_MAX ago."""
+        """The state behind the first `index` transactions; None if it cannot undo so many. A copy, or a state that was
+        read, undoes only what it has executed itself."""
         back = self.index - index
         if back > len(self._undo):
             return None

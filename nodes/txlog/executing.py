@@ -4,7 +4,7 @@ All workers of one master agree, so the master has one state. An update goes to 
 A master detects that a worker has ended when the next update goes to that worker: this update takes `worker_ns`, and a
 new worker starts `backup_ns` later. A master without workers executes no transaction.
 
-Taking or restoring a backup takes `backup_ns`; no transaction is executed meanwhile.
+Taking or restoring a backup takes `backup_ns`; no transaction is begun meanwhile.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Executing:
         self._chance.seed(f"{conf.seed}/workers of {conf.name} in life {self._journal.life}")
 
     def occupy(self) -> None:
-        """Take a backup: no transaction is executed meanwhile."""
+        """Take a backup: no transaction is begun meanwhile."""
         self._occupied_until_ns = self._site.now.monotonic_ns + self._site.configuration.backup_ns
 
     def look(self) -> None:

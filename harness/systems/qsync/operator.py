@@ -5,8 +5,9 @@ more, it assumes that the master is gone. It cannot reach such a node either, so
 promotes another one; it does so as soon as other nodes hear it again. Of the nodes that can form a quorum it promotes
 the one with the most rows.
 
-Replication that has stopped, because a node could not apply a row, does not go on by itself. When every member is
-heard again the operator restarts it, as the documentation says (Replication stops), and again if that did not help.
+Replication that has stopped, because a node could not apply a row, does not go on by itself. When every node that
+answers is heard again the operator restarts it, as the documentation says (Replication stops), and again if that did
+not help.
 
 Everything it does is written into the history, as lines of the process "operator".
 """
@@ -106,7 +107,7 @@ class ClearQueueOperator:
         self.note("take-over", node, {"done": error is None, "error": error})
 
     async def _resume_what_stopped(self, reachable: list[str], statuses: Statuses) -> None:
-        """Wait until all nodes are reachable: a node that restarts replication waits for every silent node."""
+        """Wait until all that answer are reachable: a node that restarts replication waits for every silent node."""
         if len(reachable) < len([node for node in self.plan.node_names if statuses[node] is not None]):
             return
         for node in reachable:

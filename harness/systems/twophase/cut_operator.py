@@ -1,7 +1,8 @@
 """An operator who takes cuts at a steady pace, from one node after the other, and a base snapshot where cuts need one.
 
 Every request and its outcome are lines of the history (`harness.systems.cut_lines`). A line `snapshot`
-has {"snapshot", "done", "why"}. The key "named" of `cut-ended` is the cut's name in logs, in some variants a number.
+has {"snapshot", "done", "why"}; "done": it has begun. The key "named" of `cut-ended` is the cut's name in logs, in some
+variants a number.
 A cut that was unknown gets a second line when a node reports its end after all.
 """
 
