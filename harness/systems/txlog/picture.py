@@ -10,7 +10,7 @@
     cell     {"before", "synced": [id], "more_synced", "incoming": [id], "more_incoming", "executed", "about"};
              "before": how many first entries have no box
 
-Times are about right, not exact (`harness.systems.txlog.queues`). A long run stays small: a lane has at most `POINTS`
+Times are about right, not exact (`harness.systems.txlog.queues`). A long run stays small: a lane has about `POINTS`
 points and no rounds where there are more than `ROUNDS_MAX`. Drawn by themselves are the stretches around the
 first violation of each rule, and from a split to the end of its recovery, at most `STRETCHES_MAX`.
 """
