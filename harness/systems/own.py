@@ -53,7 +53,7 @@ from harness.systems.qsync.calls import CALLS
 from harness.systems.qsync.promises import PROMISES
 from harness.systems.status import Statuses
 from harness.systems.system import System
-from nodes.host.systems import NoSystem
+from nodes.host.systems import Hosted, NoSystem
 from nodes.host.systems import system_of as hosted_by
 from nodes.kernel.node import Node
 from nodes.kernel.outbox import Durability
@@ -246,7 +246,7 @@ class OwnStore(System):
             make = hosted_by(self.hosted, {})
         except NoSystem as error:
             raise WrongUse(str(error)) from error
-        return lambda: make(configuration).node
+        return partial(_made_by, make, configuration)
 
     def durability(self, plan: Plan) -> Durability:
         return "synced"
@@ -314,6 +314,17 @@ class OwnStore(System):
 
     def bugs(self) -> Mapping[str, str]:
         return {}
+
+
+def _made_by(make: Callable[[bytes], Hosted], configuration: bytes) -> Node:
+    """A simulated node. WrongUse if the store's function makes none."""
+    try:
+        hosted: Any = make(configuration)
+    except Exception as error:
+        raise WrongUse(f"hosted of the store raised {type(error).__name__}: {error}") from error
+    if not isinstance(hosted, Hosted):
+        raise WrongUse(f"hosted gives a nodes.host.systems.Hosted; got {hosted!r}")
+    return hosted.node
 
 
 def _started_by(start: Command, place: Place) -> tuple[str, ...]:

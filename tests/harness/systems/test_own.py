@@ -86,6 +86,24 @@ def test_what_is_no_store_is_told_in_one_line(tmp_path: Path, text: str | None, 
     assert words in refused.value.message
 
 
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("def make(data):\n    raise ValueError('no')", "hosted of the store raised ValueError: no"),
+        ("def make(data):\n    return 5", "hosted gives a nodes.host.systems.Hosted; got 5"),
+        ("make = 3", "hosted of the store raised TypeError: 'int' object is not callable"),
+        ("", "cannot be hosted: AttributeError"),
+    ],
+)
+def test_a_function_that_makes_no_node_is_told_in_one_line(tmp_path: Path, text: str, told: str) -> None:
+    """If it failed, a mistake in one's own node would count as a defect of the harness, in the simulator."""
+    path = tmp_path / "node.py"
+    path.write_text(text)
+    with pytest.raises(WrongUse) as refused:
+        OwnStore("a store", hosted=f"{path}:make").maker(b"{}")()
+    assert told in refused.value.message
+
+
 def test_a_path_that_is_too_long_is_no_file() -> None:
     """If it failed, a text that was pasted by mistake would count as a failure of the disk, with exit 3."""
     with pytest.raises(WrongUse, match=r"^there is no file a"):
