@@ -201,9 +201,6 @@ def promised(configuration: str, why: str, **models: Any) -> Promise:
     return Promise(configuration=configuration, why=why, clauses=tuple(CLAUSES.values())).but(**models)
 
 
-MODELS = ("linearizable", "monotone-prefix", "read-uncommitted")
-"""Strongest first."""
-
 CHOICES: Mapping[str, tuple[str, ...]] = {
     "writes": ("linearizable", ""),
     "owner_reads": ("linearizable", "stale", ""),

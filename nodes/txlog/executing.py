@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from functools import partial
 
 from nodes.txlog.evaluation import Told
 from nodes.txlog.journal import Journal
@@ -89,12 +90,11 @@ class Executing:
         for worker in self._ended:
             self._journal.write(["worker-lost", worker])
             self._site.sometimes[WORKER_LOST] += 1
-            self._site.after(f"worker {worker}", self._site.configuration.backup_ns, self._back(worker))
+            self._site.after(
+                f"worker {worker}", self._site.configuration.backup_ns, partial(self._back, worker)
+            )
         self._ended.clear()
 
-    def _back(self, worker: int) -> Callable[[], None]:
-        def come() -> None:
-            self._journal.write(["worker-back", worker])
-            self.look()
-
-        return come
+    def _back(self, worker: int) -> None:
+        self._journal.write(["worker-back", worker])
+        self.look()
