@@ -51,7 +51,7 @@ from harness.systems.qsync.status import QsyncReports
 from harness.systems.qsync.system import FIRST_SPACE_ID, NOTES, identity
 from harness.systems.status import Status
 from harness.systems.system import System
-from harness.systems.tarantool.options import TarantoolOptions
+from harness.systems.tarantool.options import NO_CONFIGURATION, TarantoolOptions
 from harness.systems.tarantool.promises import CHECKS, PROMISES, without_power
 from nodes.kernel.node import Node
 from nodes.kernel.outbox import Durability
@@ -164,10 +164,7 @@ class Tarantool(System):
         if isinstance(plan.quorum, str):
             raise WrongUse(f"--quorum: real Tarantool is told a number here, no formula; got {plan.quorum!r}")
         if letter not in VERSIONS:
-            raise WrongUse(
-                f"Tarantool has no configuration {letter}; try: --configuration B, or A for a master that stays, "
-                "in 2.6; E, F or G with the elections of newer versions"
-            )
+            raise WrongUse(NO_CONFIGURATION.format(letter))
         if letter in NO_READ_MODES and plan.read_mode != "dirty":
             raise WrongUse(
                 f"Tarantool has no read mode {plan.read_mode!r} in configuration {letter}; try: --read dirty"

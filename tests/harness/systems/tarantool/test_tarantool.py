@@ -49,6 +49,25 @@ def test_what_it_cannot_do_is_refused(plan: Plan, words: str) -> None:
     assert words in refused.value.message
 
 
+@pytest.mark.parametrize("letter", ["H", "h", "synchronous-promote"])
+def test_the_default_of_qsync_is_refused_if_a_user_names_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], letter: str
+) -> None:
+    """If it failed, a run of another configuration would be taken for one of H, which Tarantool has not."""
+    words = [
+        "run",
+        "--system",
+        "tarantool",
+        "--cluster",
+        "docker",
+        "--write-plan",
+        str(tmp_path / "plan.json"),
+    ]
+    assert main([*words, "--configuration", letter]) == 64
+    assert "Tarantool has no configuration H; try: --configuration B" in capsys.readouterr().err
+    assert main(words) == 0
+
+
 def test_every_node_knows_all_members_and_the_first_master() -> None:
     """If it failed, two nodes would bootstrap clusters of their own."""
     configurations = TARANTOOL.configurations(TARANTOOL.completed(planned(system="tarantool")), ("register",))
