@@ -44,7 +44,7 @@ from harness.cluster.protocol import READY_WITHIN_S, Cluster, HasAddresses
 from harness.errors import ClusterError, WrongUse
 from harness.faults.abilities import ALL_ABILITIES, Ability
 from harness.faults.membership import Membership
-from harness.plan.expectations import Expectations
+from harness.plan.expectations import MIXED, READ_MIXES, Expectations
 from harness.plan.plan import SECOND_NS, Leadership, Options, Plan
 from harness.plan.promise import FINAL_STATE, TRANSACTIONS, Promise, must_be_promises
 from harness.systems.iproto_wire import IPROTO
@@ -92,6 +92,9 @@ class OwnOptions(Options, frozen=True, kw_only=True, forbid_unknown_fields=True)
     def check(self, plan: Plan) -> None:
         if self.quorum is not None and self.quorum > plan.nodes:
             raise ValueError(f"a quorum of {self.quorum} cannot be had with {plan.nodes} nodes")
+        # In another mode an owner's reads are promised nothing, and would not be judged.
+        if self.read not in (None, *(known := (*READ_MIXES[MIXED][0], *READ_MIXES))):
+            raise ValueError(f"unknown read mode {self.read!r}; try one of: {', '.join(known)}")
 
     def expectations(self, plan: Plan) -> Expectations:
         # super() would be that of the class before msgspec made it anew.

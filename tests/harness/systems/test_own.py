@@ -206,6 +206,13 @@ def test_a_word_that_no_promise_has_is_refused_with_the_choices(
     assert f"mystore.py: {told}" in line
 
 
+def test_a_read_mode_that_nothing_is_promised_of_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    """If it failed, after a typing error the reads of an owner would not be judged, and stale ones pass as valid."""
+    assert main(["run", "--system", str(EXAMPLE), "--nodes", "1", "--read", "linearisable"]) == 64
+    (line,) = capsys.readouterr().err.strip().splitlines()
+    assert "'linearisable'; try one of: linearizable, read-confirmed, dirty, mixed, mostly-confirmed" in line
+
+
 def test_a_store_that_says_nothing_of_its_nodes_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
