@@ -130,14 +130,14 @@ class Promise:
         return next((clause.model for clause in self.clauses if clause.answers == answers.answers), "")
 
     def of_read(self, role: str | None, mode: str | None) -> str:
-        """The model that is promised of a read, by the role and mode in its answer. An answer without them counts as a
-        confirmed read of the owner.
+        """The model that is promised of a read, by the role and mode in its answer. An answer without them, or with
+        words that no clause has, counts as a confirmed read of the owner: a new word takes no promise away.
         """
-        role, mode = role or "owner", mode or "read-confirmed"
+        of_reads = [clause for clause in self.clauses if clause.check == OWNER_READS.check]
+        role = role if role and any(role == clause.role for clause in of_reads) else OWNER_READS.role
+        mode = mode if mode and any(mode == clause.mode for clause in of_reads) else OWNER_READS.mode
         fitting = (
-            clause.model
-            for clause in self.clauses
-            if clause.check == OWNER_READS.check and clause.role in ("", role) and clause.mode in ("", mode)
+            clause.model for clause in of_reads if clause.role in ("", role) and clause.mode in ("", mode)
         )
         return next(fitting, "")
 

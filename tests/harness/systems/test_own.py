@@ -232,6 +232,27 @@ def test_reads_of_replicas_may_be_promised_to_be_fresh(word: str, violated: list
     assert judge(Case(plan, history([*good(), *stale]), given_promise=promise))["violations"] == violated
 
 
+@pytest.mark.parametrize(
+    ("role", "mode", "violated"),
+    [
+        ("owner", "read-confirmed", ["linearizable"]),
+        ("leader", "read-confirmed", ["linearizable"]),
+        ("owner", "strong", ["linearizable"]),
+        (None, None, ["linearizable"]),
+        ("leader", "dirty", []),
+        ("replica", "strong", []),
+    ],
+)
+def test_a_word_that_no_promise_has_is_no_way_out(
+    role: str | None, mode: str | None, violated: list[str]
+) -> None:
+    """If it failed, a store that calls its owner "leader" would show stale values, and each run of it be valid."""
+    promise = OwnStore("a store").promise(planned())
+    stale = operation(2_500, "read", 3, process=8, node="n1", role=role, mode=mode)
+    plan = planned(cluster="sim", configuration="C", rate=10, time_limit_s=3, faults=("pause",))
+    assert judge(Case(plan, history([*good(), *stale]), given_promise=promise))["violations"] == violated
+
+
 def installed(monkeypatch: pytest.MonkeyPatch, **points: str) -> None:
     found = [EntryPoint(name, value, GROUP) for name, value in points.items()]
     monkeypatch.setattr(metadata, "entry_points", lambda group: found if group == GROUP else [])
