@@ -110,6 +110,30 @@ def test_a_path_that_is_too_long_is_no_file() -> None:
         system_of("a" * 300 + ".py")
 
 
+OWNER, FOLLOWER = {"role": "owner", "vclock": 1}, {"role": "replica", "vclock": 1}
+
+
+@pytest.mark.parametrize(
+    ("leader", "statuses", "is_quiet"),
+    [
+        ("fixed", (OWNER, FOLLOWER), True),
+        ("fixed", (OWNER, None), False),
+        ("fixed", (FOLLOWER, FOLLOWER), False),
+        ("fixed", (OWNER, {**FOLLOWER, "vclock": 2}), False),
+        ("fixed", (OWNER, OWNER), True),
+        ("elected", (OWNER, OWNER), False),
+        ("none", (FOLLOWER, FOLLOWER), True),
+        ("none", (FOLLOWER, {}), True),
+    ],
+)
+def test_quiet_means_that_all_answer_and_are_equal(
+    leader: Leadership, statuses: tuple[Any, ...], is_quiet: bool
+) -> None:
+    """If it failed, final reads would be taken of nodes that are away, or lag be called divergence."""
+    found = dict(zip(("n1", "n2"), statuses, strict=True))
+    assert OwnStore("a store", leader=leader).is_settled(found) == is_quiet
+
+
 class Unequal:
     """A cluster whose nodes stay at different positions."""
 
@@ -377,7 +401,9 @@ def test_what_is_only_known_of_nodes_of_ours_is_asked_of_no_other_store() -> Non
 def test_nothing_is_said_of_a_store_that_is_only_known_of_ours(leader: Leadership) -> None:
     """If it failed, verdict.json would state of any store that its CONFIRM is on disk, and the line that repeats a run
     would name a configuration that it has not."""
-    assert "CONFIRM" not in OwnStore("a store", leader=leader).promise(planned()).why
+    promise = OwnStore("a store", leader=leader).promise(planned())
+    assert "CONFIRM" not in promise.why
+    assert promise.of_read("replica", "read-confirmed") == ("monotone-prefix" if leader == "fixed" else "")
     parts = parts_of(planned(system=str(EXAMPLE), nodes=1, faults=("none",)))
     assert "--configuration" not in repeat_line(parts.plan)
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from harness.systems.status import covers, furthest, rows_of
+import pytest
+
+from harness.systems.status import covers, furthest, has_synced, rows_of
 
 
 def test_a_node_that_numbers_the_origins_has_what_it_has() -> None:
@@ -19,3 +21,21 @@ def test_positions_that_are_no_numbers_are_left_out() -> None:
     assert furthest({"n1": status, "n2": {"vclock": "0/16B3748"}, "n3": None}) == {"n2": 7}
     assert covers(status, {"n2": 7}) and not covers(status, {"n2": 8})
     assert (rows_of(status), rows_of(None), rows_of({"vclock": 3})) == (7, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("own", "other", "is_back"),
+    [
+        ({"role": "replica", "following": ["n2"]}, {}, True),
+        ({"role": "replica", "following": []}, {}, False),
+        ({"role": "loading", "following": ["n2"]}, {}, False),
+        ({}, {}, True),
+        (None, {}, False),
+        ({}, None, False),
+    ],
+)
+def test_a_node_is_back_when_it_serves_and_follows_the_others(
+    own: dict[str, object] | None, other: dict[str, object] | None, is_back: bool
+) -> None:
+    """If it failed, the next node of a rolling restart would stop while this one still loads."""
+    assert has_synced("n1", {"n1": own, "n2": other}) == is_back

@@ -117,6 +117,12 @@ def _with(history: History, change: dict[str, Any]) -> History:
             "nothing that was done explains why",
         ),
         ({"state": "failed"}, "finish", "invalid", "nothing that was done explains why"),
+        (
+            {"state": "failed", "vclock": [[1, 3]]},
+            "finish",
+            "valid",
+            "n1 had rows of a second writer by then",
+        ),
         ({"marker": [1, 99999]}, "marker", "unknown", "has no row 1/99999"),
         (
             {"places": {"n1": [], "n2": [[1, 3]]}},
@@ -242,6 +248,11 @@ def test_a_node_that_stopped_following_is_a_cause() -> None:
     done, history, files = ran(plan(configuration="F", faults=("none",), time_limit_s=1))
     unfinished = _with(history, {"state": "unknown", "why": "n2 told no place in time"})
     assert judged(done, unfinished, files)["cuts-finish"].result == "invalid"
+    ended_ns = max(event.time_ns for event in history.events if event.f == ENDED)
+    later = [state for state in history.states if state.time_ns > ended_ns]
+    for state in later:
+        state.status.update(stopped={"n1": "Split-Brain discovered"})  # type: ignore[attr-defined]  # a dict of JSON
+    assert later and judged(done, unfinished, files)["cuts-finish"].result == "invalid"
     for state in history.states:
         state.status.update(stopped={"n1": "Split-Brain discovered"} if state.node == "n2" else {})  # type: ignore[attr-defined]  # a dict of JSON
     found = judged(done, unfinished, files)["cuts-finish"]

@@ -101,11 +101,16 @@ STATUS = {
         ({**STATUS, "limbo": 1}, False),
         ({**STATUS, "in_rollback": True}, False),
         ({**STATUS, "vclock": {"1": 2}}, False),
+        ({**STATUS, "pending_promotes": 0}, True),
+        ({**STATUS, "pending_promotes": 1}, False),
+        ({**STATUS, "upstreams": {}, "role": "replica"}, True),
     ],
 )
 def test_settled_means_quiet_and_equal(other: dict[str, object] | None, settled: bool) -> None:
     """If it failed, final reads would be taken of nodes that still change, and lag be called divergence."""
     assert QSYNC.is_settled({"n1": STATUS, "n2": other}) == settled
+    by_hand = {**STATUS, "upstreams": {}}
+    assert not QSYNC.is_settled({"n1": by_hand, "n2": by_hand}), "two nodes that are writable by hand"
 
 
 def set_up(cluster: FakeCluster) -> None:

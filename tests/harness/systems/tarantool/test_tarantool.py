@@ -85,6 +85,25 @@ def test_the_master_of_the_newest_generation_takes_the_writes() -> None:
     assert TARANTOOL.owner_now(statuses) == "n2"
 
 
+SETTLED = {"role": "replica", "limbo": 0, "following": ["n9"], "vclock": {"1": 3}}
+
+
+@pytest.mark.parametrize(
+    ("other", "settled"),
+    [
+        ({}, True),
+        ({"role": "owner"}, False),
+        ({"limbo": 1}, False),
+        ({"following": []}, False),
+        ({"vclock": {"1": 2}}, False),
+    ],
+)
+def test_settled_means_one_master_and_equal_logs(other: dict[str, object], settled: bool) -> None:
+    """If it failed, final reads would be taken of nodes that still change, and lag be called divergence."""
+    assert TARANTOOL.is_settled({"n1": {**SETTLED, "role": "owner"}, "n2": {**SETTLED, **other}}) == settled
+    assert not TARANTOOL.is_settled({"n1": SETTLED, "n2": SETTLED}), "nobody leads"
+
+
 STAMP = "2026-11-21 14:20:57.531 [12931] main/103/node.lua F> "
 
 
