@@ -202,10 +202,10 @@ def test_a_stored_plan_that_says_nothing_of_cuts_has_none() -> None:
 
 def test_a_run_says_how_many_cuts_were_judged() -> None:
     """Its green light could stand for no cut at all."""
-    told = [
-        whole(*ran(plan(cut_every_s=pace, time_limit_s=1, faults=("none",))))["evidence"].get("cuts")
-        for pace in (None, 0)
-    ]
+    found = [whole(*ran(plan(cut_every_s=pace, time_limit_s=1, faults=("none",)))) for pace in (None, 0)]
+    told = [verdict["evidence"].get("cuts") for verdict in found]
+    details = [check["details"] for check in found[0]["checks"] if check["checker"] in CUTS]
+    assert len(details) == len(CUTS) and not any("opportunities" in each for each in details)
     assert told[0]["asked"] >= told[0]["judged"] >= 1
     assert told[1] is None
     of_d = whole(*ran(plan(cut_every_s=None, configuration="D", time_limit_s=1, faults=("none",))))
