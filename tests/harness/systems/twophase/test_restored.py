@@ -310,6 +310,8 @@ def test_a_cut_whose_end_no_node_reported_is_judged_by_its_logs() -> None:
         return check.run(told).result
 
     assert [said(level, BOTH) for level in ("acknowledged", "state", "finish")] == ["valid"] * 3
+    bare = {"wal-000001.log": b"".join(map(framed, (["start", "k", 1, 0, LAYOUT], ["finish", "k", [], []])))}
+    assert said("acknowledged", {"n1": bare, "n2": bare}) == "invalid", "it is in no log"
     for name in ("k", "1"):  # in some variants a cut's name in logs is its number
         records: list[list[Any]] = [["start", name, 1, 0, LAYOUT], ["finish", name, [], []], COMMITTED]
         late = {"wal-000001.log": b"".join(map(framed, records))}
