@@ -76,8 +76,7 @@ class State:
         return answer
 
     def before(self, index: int) -> State | None:
-        """The state behind the first `index` transactions; None if it cannot undo so many. A copy, or a state that was
-        read, undoes only what it has executed itself."""
+        """The state behind the first `index` transactions; None if it cannot undo so many, as a fresh copy."""
         back = self.index - index
         if back > len(self._undo):
             return None

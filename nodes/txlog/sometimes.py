@@ -6,6 +6,11 @@ from typing import get_args
 
 from nodes.txlog.configuration import Strategy
 
+
+def recovered_by(strategy: str) -> str:
+    return f"recovery with the strategy {strategy}"
+
+
 EMPTY_ROUND = "time-out round that added nothing"
 TIME_OUT_ROUND = "time-out round that added"
 HEAD_UNACQUIRED = "round stopped at a transaction without its updates"
@@ -17,6 +22,7 @@ SPLIT_GREW = "more masters left out in a split"
 LATE = "late transaction of a missing master"
 REJOINED = "masters took part again without a recovery"
 APART = "masters left out again because their queues differ"
+RECOVERED = tuple(recovered_by(strategy) for strategy in get_args(Strategy) if strategy != "none")
 TIE = "tie of the vote"
 OTHER_ORDER = "executed transactions to be executed anew in a different order"
 RESTORED = "backup restored"
@@ -28,32 +34,10 @@ AGAIN = "transaction since the freeze made again"
 DIGEST_KEPT = "digest sent by a master that had finished"
 WORKER_LOST = "dead worker found by an update"
 
-
-def recovered_by(strategy: str) -> str:
-    return f"recovery with the strategy {strategy}"
-
-
-ROWS = (
-    EMPTY_ROUND,
-    TIME_OUT_ROUND,
-    HEAD_UNACQUIRED,
-    FROM_ANOTHER,
-    CAUGHT_UP,
-    RELAYED,
-    SPLIT,
-    SPLIT_GREW,
-    LATE,
-    REJOINED,
-    APART,
-    *(recovered_by(strategy) for strategy in get_args(Strategy) if strategy != "none"),
-    TIE,
-    OTHER_ORDER,
-    RESTORED,
-    RESTORED_IN_SPLIT,
-    HELD,
-    RESUMED,
-    THAWED,
-    AGAIN,
-    DIGEST_KEPT,
-    WORKER_LOST,
+ROWS: tuple[str, ...] = tuple(
+    row
+    for name, value in tuple(globals().items())
+    if name.isupper()
+    for row in ((value,) if isinstance(value, str) else value)
 )
+"""The rare turns, in the order of the table that shows them."""

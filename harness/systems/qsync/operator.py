@@ -5,9 +5,8 @@ more, it assumes that the master is gone. It cannot reach such a node either, so
 promotes another one; it does so as soon as other nodes hear it again. Of the nodes that can form a quorum it promotes
 the one with the most rows.
 
-Replication that has stopped, because a node could not apply a row, does not go on by itself. When every node that
-answers is heard again the operator restarts it, as the documentation says (Replication stops), and again if that did
-not help.
+Replication that has stopped, because a node could not apply a row, does not go on by itself. When all that answer are
+heard again the operator restarts it, as the documentation says (Replication stops), and again if that did not help.
 
 Everything it does is written into the history, as lines of the process "operator".
 """
