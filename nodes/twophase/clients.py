@@ -5,7 +5,7 @@
 | `["txn", number, steps, options]` | `{"type", "xid", …}`, see below |
 | `["status", number]` | a map |
 | `["dump", number]` | `{"spaces": {space: [[key, value], …]}}`: the partitions in which this node is in sync |
-| `["cut", number, id]` | when it has begun: `{"type": "ok", "cut": id}`, or "fail" |
+| `["cut", number, id]` | when it has begun: `{"type": "ok", "cut": its name in logs}`, or "fail" |
 | `["cuts", number]` | a list of maps: request (the requested id), cut (its name in logs), number, state, why |
 | `["snapshot", number, id]` | when it has begun, as with a cut |
 
