@@ -136,10 +136,8 @@ class Promise:
         of_reads = [clause for clause in self.clauses if clause.check == OWNER_READS.check]
         role = role if role and any(role == clause.role for clause in of_reads) else OWNER_READS.role
         mode = mode if mode and any(mode == clause.mode for clause in of_reads) else OWNER_READS.mode
-        fitting = (
-            clause.model for clause in of_reads if clause.role in ("", role) and clause.mode in ("", mode)
-        )
-        return next(fitting, "")
+        fitting = (clause for clause in of_reads if clause.role in ("", role) and clause.mode in ("", mode))
+        return next((clause.model for clause in fitting), "")
 
     def but(self, documented: Mapping[str, str] | None = None, **changed: Any) -> Promise:
         """The same with other models, by the names of `CLAUSES`, or other fields; `documented`: checker → source."""

@@ -184,6 +184,8 @@ class OwnStore(System):
         options: Any = self.options
         if not (isinstance(options, type) and issubclass(options, Options)):
             raise WrongUse(f"options is a class, as harness.systems.own.OwnOptions; got {options!r}")
+        if common := {*options.__struct_fields__} & {*Plan.__struct_fields__}:
+            raise WrongUse(f"options has a field {min(common)!r}, as every plan has; try: another name")
         if isinstance(self.client, LibraryClient):
             object.__setattr__(self, "wire", None)
         elif self.wire is None:
@@ -376,12 +378,11 @@ class OwnMembers(Members):
 
 def load(path: str) -> System:
     """The `SYSTEM` of a Python file; WrongUse if there is none."""
-    file = Path(path)
     if not os.path.isfile(path):  # noqa: PTH113  # of a name that is too long, `is_file` raises OSError
         raise WrongUse(
             f"there is no file {path}; expected a Python file with a {NAME}, as stores/http_store.py"
         )
-    spec = importlib.util.spec_from_file_location(f"own_store_{file.stem}", file)
+    spec = importlib.util.spec_from_file_location(f"own_store_{Path(path).stem}", path)
     assert spec is not None and spec.loader is not None, path
     module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
     with _said(path):

@@ -11,6 +11,7 @@ from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from harness.cli.main import main
@@ -22,7 +23,7 @@ from harness.plan.plan import Leadership
 from harness.plan.promise import CHOICES
 from harness.run.assemble import parts_of
 from harness.systems import SYSTEMS, system_of
-from harness.systems.own import GROUP, LED, OwnStore
+from harness.systems.own import GROUP, LED, OwnOptions, OwnStore
 from harness.systems.plans import planned
 from tests.harness.judge.test_judge import good, history, operation
 
@@ -235,6 +236,17 @@ def test_a_read_mode_that_nothing_is_promised_of_is_refused(capsys: pytest.Captu
     assert main(["run", "--system", str(EXAMPLE), "--nodes", "1", "--read", "linearisable"]) == 64
     (line,) = capsys.readouterr().err.strip().splitlines()
     assert "'linearisable'; try one of: linearizable, read-confirmed, dirty, mixed, mostly-confirmed" in line
+
+
+def test_an_option_with_the_name_of_a_common_field_is_refused() -> None:
+    """If it failed, --workers would be the store's alone, and a plan that is read again would be another one."""
+    options: Any = msgspec.defstruct(
+        "Mine", [("workers", int, 4)], bases=(OwnOptions,), frozen=True, kw_only=True
+    )
+    with pytest.raises(
+        WrongUse, match=r"^options has a field 'workers', as every plan has; try: another name$"
+    ):
+        OwnStore("a store", options=options)
 
 
 def test_a_store_that_says_nothing_of_its_nodes_is_refused(
