@@ -325,7 +325,7 @@ def _made_by(make: Callable[[bytes], Hosted], configuration: bytes) -> Node:
     """A simulated node. WrongUse if the store's function makes none."""
     try:
         hosted: Any = make(configuration)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise WrongUse(f"hosted of the store raised {type(error).__name__}: {error}") from error
     if not isinstance(hosted, Hosted):
         raise WrongUse(f"hosted gives a nodes.host.systems.Hosted; got {hosted!r}")
@@ -336,7 +336,7 @@ def _started_by(start: Command, place: Place) -> tuple[str, ...]:
     """The command of a node. WrongUse if the store's file gives none."""
     try:
         words: Any = start(place)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise WrongUse(f"start of the store raised {type(error).__name__}: {error}") from error
     match words:
         case [_, *_] if all(isinstance(word, str) and "\0" not in word for word in words):

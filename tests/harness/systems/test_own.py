@@ -91,6 +91,7 @@ def test_what_is_no_store_is_told_in_one_line(tmp_path: Path, text: str | None, 
     ("text", "told"),
     [
         ("def make(data):\n    raise ValueError('no')", "hosted of the store raised ValueError: no"),
+        ("def make(data):\n    raise SystemExit(1)", "hosted of the store raised SystemExit: 1"),
         ("def make(data):\n    return 5", "hosted gives a nodes.host.systems.Hosted; got 5"),
         ("make = 3", "hosted of the store raised TypeError: 'int' object is not callable"),
         ("", "cannot be hosted: AttributeError"),
@@ -351,6 +352,7 @@ def test_a_store_that_cannot_start_is_no_anomaly(
         ("'sleep 5'", "got 'sleep 5'"),
         ("(place.python, 'a\\0b')", "got ('/"),
         ("1 / 0", "start of the store raised ZeroDivisionError: division by zero"),
+        ("exit('no binary')", "start of the store raised SystemExit: no binary"),
     ],
 )
 def test_a_start_that_gives_no_command_is_wrong_use(
