@@ -80,7 +80,7 @@ def system_of(name: str, systems: Mapping[str, System]) -> System:
     try:
         code = of_file(module) if module.endswith(".py") else importlib.import_module(module)
         system: System = getattr(code, function)
-    except Exception as error:  # the code is somebody else's: it may raise anything
+    except (Exception, SystemExit) as error:  # the code is somebody else's: it may raise anything
         raise NoSystem(f"the system {name} cannot be hosted: {type(error).__name__}: {error}") from error
     return system
 

@@ -95,6 +95,7 @@ def test_what_is_no_store_is_told_in_one_line(tmp_path: Path, text: str | None, 
         ("def make(data):\n    return 5", "hosted gives a nodes.host.systems.Hosted; got 5"),
         ("make = 3", "hosted of the store raised TypeError: 'int' object is not callable"),
         ("", "cannot be hosted: AttributeError"),
+        ("raise SystemExit(1)", "cannot be hosted: SystemExit: 1"),
     ],
 )
 def test_a_function_that_makes_no_node_is_told_in_one_line(tmp_path: Path, text: str, told: str) -> None:
