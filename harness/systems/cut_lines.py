@@ -5,8 +5,7 @@
 | cut-asked | {"cut"}: before the request leaves |
 | cut-ended | {"cut", "state", "why"}, and more by system |
 
-The state is "ok", "failed" or "refused" by a node's report, else "unknown"; where a node of the two-phase store could
-not be asked, it is "refused".
+The state is "ok", "failed" or "refused" by a report, "refused" if a two-phase node could not be asked, else "unknown".
 """
 
 from __future__ import annotations

@@ -176,6 +176,8 @@ class OwnStore(System):
             raise WrongUse(
                 f"ready_within_s is a number of seconds above 0, up to {READY_WITHIN_S_MAX}; got {within_s!r}"
             )
+        if not isinstance(self.hosted, str):
+            raise WrongUse(f"hosted is a text, as 'module:function'; got {self.hosted!r}")
         if self.leader not in LED:
             raise WrongUse(f"leader is one of {', '.join(map(repr, LED))}; got {self.leader!r}")
         client: Any = self.client
