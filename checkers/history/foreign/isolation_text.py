@@ -20,7 +20,7 @@ from typing import Final
 from checkers.history.foreign.sessions import Micro, Sessions, Transaction, damaged
 
 PLUME: Final = re.compile(rb"\s*[rw]\(\d+,\d+,-?\d+,-?\d+\)\s*(?:\n|$)")
-AWDIT: Final = re.compile(rb"(?:\s*[-=]+\s*\n)*\s*[rw][ \t]+\d+[ \t]+\d+[ \t]*\r?(?:\n|$)")
+AWDIT: Final = re.compile(rb"(?:\s*+[-=]++[^\S\n]*+\n)*+\s*+[rw][ \t]+\d+[ \t]+\d+[ \t]*\r?(?:\n|$)")
 DBCOP: Final = re.compile(rb"(?:\s|//[^\n]*\n)*\[[ \t]*\w+(?::=\d|==[\d?])")
 _NUMBER = r"(\d{1,4000})"  # Python reads no longer one
 _PLUME = re.compile(rf"([rw])\({_NUMBER},{_NUMBER},(-?\d+),(-?\d+)\)")

@@ -174,6 +174,7 @@ def test_a_folder_of_cobra(tmp_path: Path) -> None:
         (f"w 0 {'9' * 5_000}\n", "line 1: expected r KEY VALUE"),
         (f"[x:={'9' * 5_000}]\n", "line 1: expected x:=VERSION"),
         (f"[x:=1]\n[{' ' * 20_000}y\n", "line 2: expected"),
+        ("---\n\n" * 60 + "x\n", "Plume, PolySI, AWDIT"),  # each of these lines could end in two places
         (json.dumps([[{"events": [{"Scan": {}}], "committed": True}]]), "an event of dbcop"),
         (json.dumps([[{"events": [], "committed": "yes"}]]), "committed as true or false"),
         (json.dumps([[{"events": [], "success": 1}]]), "success as true or false, got 1"),
