@@ -46,7 +46,7 @@ _TOKEN = re.compile(
   | (?P<discard>\#_)
   | (?P<meta>\^)
   | \#\#(?P<symbolic>-?[A-Za-z]+)
-  | (?P<tag>\#[^\s,;"(){{}}\[\]\\\#^]+)
+  | (?P<tag>\#(?!\#)[^\s,;"(){{}}\[\]\\\#^]*)
   | \\(?P<character>[A-Za-z0-9]+|.)
   | (?P<odd>\#[^\s,;"(){{}}\[\]\\^]*)
   | (?P<end>\Z)
@@ -159,7 +159,7 @@ def read(text: str) -> Forms:
         token = match(text, position)
         if token is None:
             position = _SPACE.match(text, position).end()  # type: ignore[union-attr]  # it matches nothing, too
-            if text[position] == '"':  # a text without its end
+            if text[position] == '"' or text[position:] == "\\":  # a text, or a character, without its end
                 return _torn(stack, position)
             raise _not_edn(text, position, repr(text[position : position + 20]))
         position = token.end()
@@ -181,7 +181,7 @@ def read(text: str) -> Forms:
             _close(text, stack, token["close"], position - 1)
         else:
             _take_rare(token, stack[-1])
-    if len(stack) > 1 or stack[0].skip:
+    if len(stack) > 1 or stack[0].skip or stack[0].tag:
         return _torn(stack, end)
     return _unwrapped(stack[0])
 
@@ -233,7 +233,7 @@ def _take_rare(token: re.Match[str], top: _Open) -> None:
             character = _character(token[kind])
             top.add(Spelled.of(character, f"\\{character}"), start)
         case "tag" if not top.skip:
-            top.tag = token[kind]
+            top.tag = f"{top.tag} {token[kind]}".lstrip()
         case "symbolic":
             top.add(Spelled.of(token[kind], f"##{token[kind]}"), start)
 

@@ -13,7 +13,7 @@ _BLANK = re.compile(r"(?:[\s,\ufeff]+|;[^\n]*)*")
 _ATOM = re.compile(r"""[^\s,;"(){}\[\]\\^]+""")
 _TEXT = re.compile(r'#?"([^"\\]*(?:\\.[^"\\]*)*)"', re.DOTALL)
 _SYMBOLIC = re.compile(r"##(-?[A-Za-z]+)")
-_TAG = re.compile(r"""#[^\s,;"(){}\[\]\\#^]+""")
+_TAG = re.compile(r"""#(?!#)[^\s,;"(){}\[\]\\#^]*""")
 _CHARACTER = re.compile(r"\\([A-Za-z0-9]+|.)", re.DOTALL)
 _CLOSERS = {"(": ")", "[": "]", "{": "}", "#{": "}"}
 
@@ -59,7 +59,7 @@ class _Reader:
         while True:
             self.at = _BLANK.match(self.text, self.at).end()
             if self.at == len(self.text):
-                if opener or skip:
+                if opener or skip or tag:
                     raise _Torn
                 return values, starts
             begin = self.at
@@ -75,7 +75,7 @@ class _Reader:
                 continue
             is_tag = not self.text.startswith(("#{", '#"', "##"), begin) and _TAG.match(self.text, begin)
             if is_tag:
-                tag, self.at = tag if skip else is_tag[0], is_tag.end()
+                tag, self.at = tag if skip else f"{tag} {is_tag[0]}".lstrip(), is_tag.end()
                 continue
             inner = self.inner
             value = self._value()
@@ -114,7 +114,7 @@ class _Reader:
         if found := _ATOM.match(self.text, begin):
             self.at = found.end()
             return edn.atom(found[0])
-        if self.text[begin] == '"':
+        if self.text[begin] == '"' or self.text[begin:] == "\\":
             raise _Torn
         raise Wrong
 

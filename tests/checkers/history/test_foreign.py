@@ -56,7 +56,15 @@ def test_a_torn_text_gives_what_was_whole() -> None:
     """What a killed test had recorded would be lost, or its last half of an operation be believed."""
     forms = edn.read("[{:a 1} {:b 2}\n {:c [3")
     assert (forms.values, forms.torn_at) == ([{"a": 1}, {"b": 2}], 16)
-    assert edn.read('{:a 1} {:b "tex').values == [{"a": 1}]
+    for rest in ('{:b "tex', "{:b \\", "#", "#jepsen.history.O", "#jepsen.history.Op #_"):
+        forms = edn.read(f"{{:a 1}} {rest}")
+        assert forms.values == [{"a": 1}] and forms.torn_at is not None, rest
+
+
+def test_no_tag_of_several_is_lost() -> None:
+    """Two values that differ in their first tag alone would be equal."""
+    (first, second) = edn.read("#a #b 1 #c #b 1").values
+    assert (edn.spelling(first), edn.spelling(second)) == ("#a #b 1", "#c #b 1")
 
 
 @pytest.mark.parametrize(
