@@ -13,8 +13,9 @@ Call and Return are times by one clock; an operation with the interval [10, 20] 
 | Op cas, Old and New (From and To), Key if there are several | true or false, or {Ok} | cas |
 
 Op is a word, or the number 0, 1 or 2 for get, put and append, as in Porcupine's own key-value model and in MIT's labs.
-An Output with Unknown, Error or Err leaves the outcome unknown. Everything else is refused: Porcupine leaves the
-meaning of Input and Output to a model, which is code and not in the file.
+An Output with Unknown, Error or Err leaves the outcome unknown. Everything else is refused, and so is an Output that
+says no to anything but a cas: Porcupine leaves the meaning of Input and Output to a model, which is code and not in the
+file.
 """
 
 from __future__ import annotations
@@ -157,6 +158,8 @@ def _plain(asked: Any, answer: Any, refuse: Refuse) -> tuple[str, Any, Any, Any,
             "an Input of etcd, or with Op (get, put, append, read, write, cas), Key and Value",
         )
     told = _lower(answer)
+    if told.keys() - {"value", "ok", "success", "unknown", "error", "err"}:
+        refuse(f"the output {answer!r:.80}", "an Output with Value, Ok, Unknown or Error")
     error = told.get("error") or told.get("err") or ("unknown" if told.get("unknown") is True else None)
     if error in ("OK", "ok"):
         error = None
@@ -166,11 +169,13 @@ def _plain(asked: Any, answer: Any, refuse: Refuse) -> tuple[str, Any, Any, Any,
     if _ABSENT in values:
         lacking = next(names[0] for names, each in zip(needed, values, strict=True) if each is _ABSENT)
         refuse(f"the input {asked!r:.80}", f"{lacking.title()} in the Input of a {f}")
+    done = told.get("ok", told.get("success")) if isinstance(answer, dict) else answer
     if f == "cas":
-        done = told.get("ok", told.get("success")) if isinstance(answer, dict) else answer
         if error is None and type(done) is not bool:
             refuse(f"the output {answer!r:.40}", "true or false, or {Ok}, as the output of a cas")
         return f, key, values, values, "info" if error else "ok" if done else "fail", error
+    if error is None and done is False and (f != "read" or isinstance(answer, dict)):
+        refuse(f"the output {answer!r:.40}", f"an Output of {f} that is no refusal")
     if f != "read":
         return f, key, values[0], values[0], "info" if error else "ok", error
     if isinstance(answer, dict) and "value" not in told and error is None:
