@@ -112,20 +112,21 @@ class Txn(msgspec.Struct, frozen=True, rename="pascal", forbid_unknown_fields=Tr
         return any(step.type != "range-operation" for way in (False, True) for step in self.branch(way))
 
 
-class Lease(msgspec.Struct, frozen=True, rename="pascal"):
+class Lease(msgspec.Struct, frozen=True, rename="pascal", forbid_unknown_fields=True):
     id: int = msgspec.field(default=0, name="LeaseID")
 
 
-class Compact(msgspec.Struct, frozen=True, rename="pascal"):
+class Compact(msgspec.Struct, frozen=True, rename="pascal", forbid_unknown_fields=True):
     revision: int = 0
 
 
-class Request(msgspec.Struct, frozen=True, rename="pascal"):
+class Request(msgspec.Struct, frozen=True, rename="pascal", forbid_unknown_fields=True):
     type: str
     range: Range | None = None
     txn: Txn | None = None
     lease_grant: Lease | None = None
     lease_revoke: Lease | None = None
+    defragment: dict[str, Any] | None = None
     compact: Compact | None = None
 
 
@@ -161,10 +162,12 @@ class Response(msgspec.Struct, frozen=True, rename="pascal"):
     error: str = ""
 
 
-class WatchRequest(msgspec.Struct, frozen=True, rename="pascal"):
+class WatchRequest(msgspec.Struct, frozen=True, rename="pascal", forbid_unknown_fields=True):
     key: str = ""
     revision: int = 0
     with_prefix: bool = False
+    with_progress_notify: bool = False
+    with_prev_kv: bool = msgspec.field(default=False, name="WithPrevKV")
 
     def matches(self, key: str) -> bool:
         return key.startswith(self.key) if self.with_prefix else key == self.key

@@ -327,6 +327,9 @@ def test_a_damaged_report_is_one_line(tmp_path: Path) -> None:
         ({"Type": "range"}, "a range without its content"),
         ({"Type": "txn", "Txn": {"OperationsOnSuccess": [{"Type": "move"}]}}, "Invalid enum value 'move'"),
         ({"Type": "txn", "Txn": {"Conds": [], "Ops": []}}, "unknown field `Conds`"),
+        ({"Type": "leaseGrant", "LeaseGrant": {"LeaseID": 1, "Keys": ["a"]}}, "unknown field `Keys`"),
+        ({"Type": "compact", "Compact": {"Physical": True}}, "unknown field `Physical`"),
+        ({"Type": "range", "Range": {"Start": "a"}, "User": "u"}, "unknown field `User`"),
     ],
 )
 def test_a_request_that_is_none_is_refused(asked: Json, says: str) -> None:
