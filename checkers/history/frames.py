@@ -17,7 +17,8 @@
 
 A frame that is given needs type, process, f, value, invoke_index and complete_index; or a row for each event with type,
 process, f and value, as `foreign.operation_maps` has them, in their order. A value column of strings is JSON text, any
-other is taken as it stands. A frame lacks the objects' initial values: see `History.starting_at`.
+other is taken as it stands. A frame lacks the objects' initial values (see `History.starting_at`), and the loss of a
+torn record (`History.torn`).
 `checkers.history.foreign.frames` reads frames. pyarrow is imported only when `reader` is called.
 """
 

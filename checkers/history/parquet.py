@@ -2,7 +2,8 @@
 
 One row an event. Values are JSON text, since what they hold depends on f; a client's number is in `process`,
 the name of every other process in `actor` (clients: "client"). The header lies in the file's metadata as the JSON
-line that it is in history.jsonl. pyarrow is imported only when one of the functions is called.
+line that it is in history.jsonl, and beside it what a torn record has lost. pyarrow is imported only when one of the
+functions is called.
 
 Every reader notices a file that has changed. Each page has its checksum, as Parquet has it, so a reader of some row
 groups verifies only those. The footer has none in Parquet: a wrong statistic or offset there gives other rows. So a
@@ -16,6 +17,7 @@ import hashlib
 import os
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import islice, pairwise
 from pathlib import Path
 from typing import IO, Any
@@ -26,10 +28,12 @@ from checkers.compiled import why_plain
 from checkers.history.errors import NOT_JSON, HistoryError
 from checkers.history.history import FORMAT, Header, History
 from checkers.history.jsonl import header_line, parse_header
+from checkers.history.nesting import is_deep, too_deep
 from checkers.history.operation import Event
 from checkers.history.stored import StoredEvents, without_collections
 
 _METADATA = FORMAT.encode()
+_TORN = b"qsync-torn"
 _SEALED = b"qsync-seal"
 _SEAL = b"qsync-seal-sha256:"
 _SEAL_BYTES = len(_SEAL) + hashlib.sha256().digest_size
@@ -64,7 +68,8 @@ def write(path: Path, history: History) -> None:
     import pyarrow
     import pyarrow.parquet
 
-    columns = schema().with_metadata({_METADATA: header_line(history.header), _SEALED: b"1"})
+    torn = {} if history.torn is None else {_TORN: history.torn.encode()}
+    columns = schema().with_metadata({_METADATA: header_line(history.header), _SEALED: b"1", **torn})
     options: Any = {"compression": "zstd", "write_page_checksum": True}
     # Opened here: pyarrow takes no path that is not UTF-8.
     with (
@@ -91,13 +96,13 @@ def read(path: Path) -> History:
             header = _header(path, file.schema_arrow)
             history = tables.read(file, header, _events, lambda: damage_refused(path))
             if history is not None:
-                return history
+                return replace(history, torn=_torn(file.schema_arrow))
         table = file.read()
         with without_collections():
             header, events = _header(path, table.schema), _events(table)
             if events and (events[0].index, events[-1].index) != (0, len(events) - 1):
                 raise _damaged(path, "rows are missing")
-            return History.of(header, events)
+            return History.of(header, events, torn=_torn(table.schema))
 
 
 def read_keys(path: Path, keys: Collection[str | None]) -> History:
@@ -110,14 +115,15 @@ def read_keys(path: Path, keys: Collection[str | None]) -> History:
     import pyarrow.parquet
 
     with damage_refused(path):
-        header = _header(path, opened(path).schema_arrow)
+        about = opened(path).schema_arrow
+        header = _header(path, about)
         key, type_, process = (pyarrow.dataset.field(name) for name in ("key", "type", "process"))
         is_on_keys = key.isin(pyarrow.array(keys, pyarrow.string()))
         may_be = is_on_keys | (key.is_null() & (type_ != "invoke"))
         table = pyarrow.parquet.read_table(
             path, filters=process.is_valid() & may_be, page_checksum_verification=True
         )
-        return History.of(header, list(_on(keys, _events(table.sort_by("index")))))
+        return History.of(header, list(_on(keys, _events(table.sort_by("index")))), torn=_torn(about))
 
 
 def _on(keys: Collection[str | None], events: Sequence[Event]) -> Iterator[Event]:
@@ -145,7 +151,7 @@ def read_others(path: Path) -> History:
             if file.read_row_group(group, columns=["process"])["process"].null_count:
                 table = file.read_row_group(group)
                 events += _events(table.filter(table["process"].is_null()))
-        return History.of(header, events)
+        return History.of(header, events, torn=_torn(file.schema_arrow))
 
 
 def opened(path: Path, *, read_dictionary: Sequence[str] = (), **options: Any) -> Any:
@@ -250,6 +256,11 @@ def _header(path: Path, schema: Any) -> Header:
     return parse_header(metadata[_METADATA])
 
 
+def _torn(schema: Any) -> str | None:
+    torn: bytes | None = schema.metadata.get(_TORN)
+    return None if torn is None else torn.decode()
+
+
 def _row_groups(tables: Iterator[Any]) -> Iterator[Any]:
     """The same rows, a table for each row group. No table has rows of two row groups."""
     group: list[Any] = []
@@ -328,7 +339,10 @@ def _event(row: dict[str, Any]) -> Event:
     fields.setdefault("process", fields.get("actor"))
     if "value" in fields:
         fields["value"] = msgspec.json.decode(fields["value"])
-    return msgspec.convert(fields, Event)
+    event = msgspec.convert(fields, Event)
+    if is_deep(event.value):
+        raise too_deep(event.index + 2)  # its line in history.jsonl
+    return event
 
 
 def _damaged(path: Path, why: str) -> HistoryError:

@@ -15,6 +15,7 @@ import numpy
 from checkers.history.columns import VALUES_MAX, Columns, Events, Pairing
 from checkers.history.history import Header, History, operations_of
 from checkers.history.line_kernels import ABSENT, FINAL, OTHER, PAIR, PLAIN, TRIPLE
+from checkers.history.nesting import is_deep
 from checkers.history.operation import Event, Operation, answers
 from checkers.history.operation import paired as paired_events
 from checkers.history.others import Others
@@ -139,8 +140,8 @@ class _Reader:
         self._odd += len(others)
         if self._odd > ODD_MAX + self._order.next // 16:
             return False
-        for text in others.to_pylist():
-            msgspec.json.decode(text)
+        if any(is_deep(msgspec.json.decode(text)) for text in others.to_pylist()):
+            return False
         return self._pairing.take(events, len(self._words.numbers))
 
     def _take_others(self, group: int) -> None:
