@@ -28,6 +28,7 @@ from checkers.history.foreign.kinds import Kinds, text
 from checkers.history.foreign.operation_maps import Maps
 from checkers.history.foreign.sessions import Sessions
 from checkers.history.history import FORMAT, Header, History, Origin
+from checkers.history.nesting import is_deep
 from checkers.history.start import Start
 from checkers.history.stored import without_collections
 
@@ -86,9 +87,11 @@ def beginning(history: History, initial: str | None) -> History:
 
 def given(initial: str) -> Any:
     """A start value that a person wrote, in JSON or EDN. Raises HistoryError."""
-    with suppress(*NOT_JSON):
-        return msgspec.json.decode(initial)
-    with suppress(HistoryError):
+    with suppress(*NOT_JSON, UnicodeEncodeError):
+        if not is_deep(value := msgspec.json.decode(initial)):
+            return value
+    with suppress(HistoryError, UnicodeEncodeError):
+        initial.encode()  # an argument that is no UTF-8
         forms = edn.read(f"{initial} nil")  # nil keeps a lone list from being unwrapped
         if len(forms.values) == 2 and forms.torn_at is None:
             return forms.values[0]
