@@ -61,8 +61,10 @@ def _rows(table: Arrow) -> list[dict[str, Any]]:
     import pyarrow
 
     kind = table.schema.field("value").type
+    if pyarrow.types.is_dictionary(kind):
+        kind = kind.value_type
     is_text = pyarrow.types.is_string(kind) or pyarrow.types.is_large_string(kind)
-    is_text |= pyarrow.types.is_string_view(kind) or pyarrow.types.is_dictionary(kind)
+    is_text |= pyarrow.types.is_string_view(kind)
     rows: list[dict[str, Any]] = table.to_pylist()
     for place, row in enumerate(rows):
         for name in _MAY_BE_FLOATS:  # pandas has no whole numbers where some are missing

@@ -82,6 +82,8 @@ def test_values_may_be_numbers_and_lists_of_the_frame() -> None:
     }
     frame = Frame(pyarrow.table(told))
     assert api.linearizable(frame).result == "valid"
+    categories = pyarrow.table({**told, "value": pyarrow.array(told["value"]).dictionary_encode()})
+    assert api.linearizable(Frame(categories)).result == "valid"
     told["value"] = [3, 3, None, 4]
     assert api.linearizable(Frame(pyarrow.table(told))).result == "invalid"
     lists = {
