@@ -44,7 +44,7 @@ class Limits:
         """How many configurations of a search fit into the memory."""
         if self.memory_mib is None:
             return CONFIGURATIONS
-        return max(1, int(self.memory_mib * (1 << 20) / CONFIGURATION_BYTES))
+        return max(1, int(min(self.memory_mib, 1 << 40) * (1 << 20) / CONFIGURATION_BYTES))
 
 
 NO_LIMITS = Limits()
@@ -90,13 +90,13 @@ def within(
     those of the enclosing scope.
     """
     outer = _INNERMOST.get()
-    if outer is not None:
-        limits = Limits(
-            limits.timeout_s,
-            outer.limits.memory_mib if limits.memory_mib is None else limits.memory_mib,
-            outer.limits.steps if limits.steps is None else limits.steps,
-        )
     seconds = limits.timeout_s if left_s is None else left_s
+    around = NO_LIMITS if outer is None else outer.limits
+    limits = Limits(
+        next((each for each in (limits.timeout_s, left_s, around.timeout_s) if each is not None), None),
+        around.memory_mib if limits.memory_mib is None else limits.memory_mib,
+        around.steps if limits.steps is None else limits.steps,
+    )
     deadline_s = float("inf") if seconds is None else clock() + seconds
     token = _INNERMOST.set(_Scope(limits, deadline_s, clock, source, outer))
     try:
@@ -115,7 +115,7 @@ def left_s() -> float | None:
     """The seconds that are left, not below 0; None if there is no limit of time."""
     scope, least = _INNERMOST.get(), float("inf")
     while scope is not None:
-        if scope.limits.timeout_s is not None:
+        if scope.deadline_s < float("inf"):
             least = min(least, max(0.0, scope.deadline_s - scope.clock()))
         scope = scope.outer
     return None if least == float("inf") else least

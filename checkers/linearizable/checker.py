@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -356,30 +357,31 @@ def _actions(model: Model, operations: Sequence[Operation]) -> Iterator[tuple[Op
 
 def _searched(searches: Sequence[Search], limits: Budget) -> tuple[Witness, ...]:
     """Search all keys; the witnesses of invalid keys come first. Keys that the time limit cuts off stay undecided."""
+    over = ""
     try:
         _search_all(searches, limits)
-    except OutOfTime as over:
+    except OutOfTime as ended:
+        over = str(ended)
+    with shielded():  # the alarm comes again
         for search in searches:
-            if not search.decision.is_decided:
-                search.decision = Decision("unknown", reason=str(over))
-    wrong = [search for search in searches if search.decision.result == "no"]
-    # The earliest is shown first.
-    wrong = sorted(wrong, key=lambda search: search.went_wrong)[:WITNESSES_MAX]
+            if over and not search.decision.is_decided:
+                search.decision = Decision("unknown", reason=over)
+        wrong = [search for search in searches if search.decision.result == "no"]
+        # The earliest is shown first.
+        wrong = sorted(wrong, key=lambda search: search.went_wrong)[:WITNESSES_MAX]
     return tuple(_witness(search, for_a_proof(limits, len(wrong))) for search in wrong)
 
 
 def _longest_prefixes(searches: Sequence[Search], limits: Budget) -> list[dict[str, Any]]:
-    """Of the invalid keys that went wrong first, their longest linearizable prefixes."""
-    wrong = [search for search in searches if search.proof is not None]
-    shown = sorted(wrong, key=lambda search: search.went_wrong)[:PREFIXES_MAX]
-    prefixes = [
-        (
-            search.keys,
-            longest_prefix(search.model, search.operations, partial(_subjects, search.model), limits),
-        )
-        for search in shown
-    ]
-    return [{"keys": list(keys), **prefix} for keys, prefix in prefixes if prefix is not None]
+    """Of the invalid keys that went wrong first, their longest linearizable prefixes; less if the time ends."""
+    prefixes: list[dict[str, Any]] = []
+    with suppress(OutOfTime):
+        wrong = [search for search in searches if search.proof is not None]
+        for search in sorted(wrong, key=lambda search: search.went_wrong)[:PREFIXES_MAX]:
+            subjects_of = partial(_subjects, search.model)
+            prefix = longest_prefix(search.model, search.operations, subjects_of, limits)
+            prefixes += [] if prefix is None else [{"keys": list(search.keys), **prefix}]
+    return prefixes
 
 
 def _search_all(searches: Sequence[Search], limits: Budget) -> None:

@@ -166,8 +166,9 @@ def check(
             plain_below=plain_below,
             clock=clock,
         )
-    witnesses = tuple(with_time(witness, history) for witness in verdict.witnesses)
-    return replace(verdict, witnesses=witnesses, seconds=round(clock() - begun_s, 6))
+    with shielded():
+        witnesses = tuple(with_time(witness, history) for witness in verdict.witnesses)
+        return replace(verdict, witnesses=witnesses, seconds=round(clock() - begun_s, 6))
 
 
 def check_columns(

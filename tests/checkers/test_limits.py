@@ -15,12 +15,13 @@ from typing import Any
 import pytest
 
 from checkers import CHECKERS, by_model, compiled, limits, linearizable, transactional
-from checkers.history import History, jsonl
+from checkers.history import Event, Header, History, jsonl
 from checkers.limits import Limits, within
-from checkers.linearizable import forward
+from checkers.linearizable import checker, forward
 from checkers.linearizable.decide import COLD_CALLS, SHORT, Way, decide, in_rounds
 from checkers.linearizable.models import Register
 from checkers.linearizable.search import Limits as Budget
+from checkers.transactional import checker as transactional_checker
 from checkers.verdict import Verdict, run_safely
 from tests.checkers.linearizable import generated
 from tests.checkers.linearizable.test_algorithms import calls_of
@@ -235,6 +236,67 @@ def test_a_limit_inside_another_ends_no_later() -> None:
             assert limits.why_ended() == "stopped by the time limit of 5 s (--timeout)"
         assert limits.given() == Limits(timeout_s=5.0)
     assert (limits.left_s(), limits.why_ended()) == (None, "")
+
+
+def test_the_time_that_is_left_elsewhere_is_a_limit_by_itself() -> None:
+    """If it failed, a worker whose caller has a limit of time around it would have none, or end in a TypeError."""
+    now = [0.0]
+    with within(Limits(timeout_s=5.0), clock=lambda: now[0]), within(Limits(memory_mib=1.0)):
+        assert limits.given().timeout_s == 5.0
+    with within(Limits(), left_s=3.0, clock=lambda: now[0]):
+        assert limits.left_s() == 3.0
+        now[0] = 3.0
+        assert limits.why_ended() == "stopped by the time limit of 3 s"
+
+
+@pytest.mark.parametrize("memory_mib", [1e308, float("inf")])
+def test_any_memory_has_room_for_so_many_configurations(memory_mib: float) -> None:
+    """If it failed, `--memory 1e308` would break every check."""
+    assert Limits(memory_mib=memory_mib).configurations >= 1 << 50
+
+
+@pytest.mark.parametrize("where", ["longest_prefix", "shrunk"])
+def test_an_alarm_behind_an_anomaly_leaves_it(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If it failed, an anomaly would be unknown because the time ended while more was looked for."""
+    now_s = [0.0]
+
+    def alarm(*_: Any) -> Any:
+        now_s[0] = 100.0
+        limits.interrupt()
+        raise AssertionError("the alarm was not heard")
+
+    monkeypatch.setattr(checker, where, alarm)
+    history = built([*history_of(("write", "ok", "a"), ("read", "ok", "b"), key="x")])
+    with within(Limits(10.0), clock=lambda: now_s[0]):
+        verdict = run_safely(linearizable.check, history, name="linearizable", longest_prefixes=True)
+    assert (verdict.result, now_s) == ("invalid", [100.0]), verdict.summary
+
+
+def test_an_alarm_while_an_anomaly_gets_its_time_leaves_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If it failed, an anomaly of a large record would be unknown: its events are read behind the search."""
+    now_s = [0.0]
+
+    def alarm(witness: Any, _: History) -> Any:
+        now_s[0] = 100.0
+        limits.interrupt()
+        return witness
+
+    monkeypatch.setattr(transactional_checker, "with_time", alarm)
+    micros = ([["w", "x", 1]], [["r", "x", None]])
+    events = [
+        Event(index=2 * place + half, time_ns=0, type=kind, process=0, f="txn", value=value)
+        for place, value in enumerate(micros)
+        for half, kind in enumerate(("invoke", "ok"))
+    ]
+    with within(Limits(10.0), clock=lambda: now_s[0]):
+        verdict = run_safely(
+            transactional.check,
+            History.of(Header(), events),
+            name="transactional",
+            workload="rw-register",
+            model="strict-serializable",
+        )
+    assert (verdict.result, now_s) == ("invalid", [100.0]), verdict.summary
 
 
 def test_every_check_of_a_file_shares_the_time() -> None:
