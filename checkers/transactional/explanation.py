@@ -6,8 +6,10 @@ says what cannot be.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from operator import attrgetter
 from typing import Any
 
 from checkers.history.history import History
@@ -288,8 +290,10 @@ def _kinds(cycle: Sequence[Edge]) -> list[str]:
 
 
 def with_time(witness: Witness, history: History) -> Witness:
-    """The witness with the time that its events span."""
-    times_ns = [history.events[index].time_ns for index in witness.events if index < len(history.events)]
+    """The witness with the time that its events span. Part of a record, such as a frame, has not all indexes."""
+    events = history.events
+    places = [bisect_left(events, index, key=attrgetter("index")) for index in witness.events]
+    times_ns = [events[place].time_ns for place in places if place < len(events)]
     if not times_ns:
         return witness
     return replace(witness, start_ns=min(times_ns), end_ns=max(times_ns))

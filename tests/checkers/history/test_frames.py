@@ -11,7 +11,7 @@ import pytest
 
 import checkers
 from checkers import by_model
-from checkers.history import HistoryError, foreign, jsonl
+from checkers.history import Event, Header, History, HistoryError, foreign, jsonl
 from checkers.history.stored import StoredOperations
 from tests.checkers.history.test_columns import record
 
@@ -83,7 +83,7 @@ def test_values_may_be_numbers_and_lists_of_the_frame() -> None:
     frame = Frame(pyarrow.table(told))
     assert api.linearizable(frame).result == "valid"
     categories = pyarrow.table({**told, "value": pyarrow.array(told["value"]).dictionary_encode()})
-    assert api.linearizable(Frame(categories)).result == "valid"
+    assert api.linearizable(categories).result == "valid"
     told["value"] = [3, 3, None, 4]
     assert api.linearizable(Frame(pyarrow.table(told))).result == "invalid"
     lists = {
@@ -172,3 +172,24 @@ def test_a_start_is_given_with_a_frame() -> None:
     frame = Frame(pyarrow.table(foreign.parse(data)))
     assert api.linearizable(checkers.read(frame)).result == "invalid"
     assert api.linearizable(checkers.read(frame, initial="0")).result == "valid"
+
+
+def test_a_part_of_a_frame_keeps_the_times_of_its_witnesses() -> None:
+    """If it failed, a witness in part of a frame would have the times of other events, or none."""
+    events = [
+        Event(
+            index=2 * place + half,
+            time_ns=1_000 * (2 * place + half),
+            type=kind,
+            process=0,
+            f="txn",
+            value=value,
+        )
+        for place, value in enumerate(([["w", "x", 0]], [["w", "y", 1]], [["r", "y", None]]))
+        for half, kind in enumerate(("invoke", "ok"))
+    ]
+    part = pyarrow.table(History.of(Header(), events)).slice(1)
+    verdict = api.transactional(Frame(part), workload="rw-register", model="strict-serializable")
+    (witness,) = verdict.witnesses
+    assert witness.events == (2, 3, 4, 5)
+    assert (witness.start_ns, witness.end_ns) == (2_000, 5_000)
