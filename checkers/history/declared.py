@@ -66,5 +66,5 @@ def needs_quorum(header: Header, operation: Operation) -> bool:
             return True
         case "micro-operations":
             micros = operation.value if isinstance(operation.value, list | tuple) else ()
-            return any(isinstance(micro, list | tuple) and micro[:1] != ["r"] for micro in micros)
+            return any(isinstance(micro, list | tuple) and [*micro[:1]] != ["r"] for micro in micros)
     return False

@@ -14,6 +14,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Sequence
 from itertools import accumulate
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from checkers.history.operation import Operation
@@ -34,13 +35,12 @@ def happened_before(operations: Sequence[Operation], edges_max: int = EDGES_MAX)
 
     _bounded(len(operations), "operations", edges_max)
     ended = sorted(
-        (operation.returned_index, operation)
-        for operation in operations
-        if operation.returned_index is not None
+        (operation for operation in operations if operation.returned_index is not None),
+        key=attrgetter("returned_index"),
     )
-    returns = [index for index, _ in ended]
-    latest = list(accumulate((operation.invoke_index for _, operation in ended), max))
-    before: list[tuple[Operation, Sequence[tuple[int, Operation]]]] = []
+    returns = [operation.complete_index or 0 for operation in ended]
+    latest = list(accumulate((operation.invoke_index for operation in ended), max))
+    before: list[tuple[Operation, Sequence[Operation]]] = []
     count = 0
     for operation in operations:
         over = bisect_left(returns, operation.invoke_index)
@@ -56,7 +56,7 @@ def happened_before(operations: Sequence[Operation], edges_max: int = EDGES_MAX)
         fields = {name: getattr(operation, name) for name in ("process", "f", "key", "value", "type", "node")}
         graph.add_node(operation.invoke_index, **fields)
     for operation, earlier in before:
-        for _, sooner in earlier:
+        for sooner in earlier:
             kind = "process" if sooner.process == operation.process else "realtime"
             graph.add_edge(sooner.invoke_index, operation.invoke_index, kind=kind)
     return graph

@@ -191,7 +191,7 @@ ASKED = frozenset({"write", "put", "append", "add", "enqueue", "cas"})
 def answers(invoke: Event, completion: Event) -> bool:
     """Whether the completion is about what was asked: the same operation, key and value to be written.
 
-    Of one that failed, or has an unknown outcome, a value that is a text or a map may be its error.
+    Of one that failed, or has an unknown outcome, a value of another type than was asked for may be its error.
     """
     asked, answered = invoke.value, completion.value
     if completion.f != invoke.f or (completion.key is not None and completion.key != invoke.key):
@@ -277,9 +277,9 @@ def paired(invoke: Event, completion: Event | None) -> Operation:
         invoke_ns=invoke.time_ns,
         complete_index=completion.index,
         complete_ns=completion.time_ns,
-        node=_kept_once(completion.node or invoke.node),
-        role=_kept_once(completion.role or invoke.role),
-        mode=_kept_once(completion.mode or invoke.mode),
+        node=_kept_once(invoke.node if completion.node is None else completion.node),
+        role=_kept_once(invoke.role if completion.role is None else completion.role),
+        mode=_kept_once(invoke.mode if completion.mode is None else completion.mode),
         error=_kept_once(completion.error),
         phase=invoke.phase,
         wait=_kept_once(invoke.wait),

@@ -11,9 +11,12 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from checkers.history import Event, Header, History, HistoryError, jsonl, parquet
+from checkers.history.declared import needs_quorum
 from checkers.history.foreign import jepsen_text
+from checkers.history.operation import paired
 from tests import examples
 
 HEADER = Header(
@@ -292,3 +295,21 @@ def test_the_store_s_own_name_of_a_transaction_is_kept(tmp_path: Path) -> None:
     assert history.operations[0].transaction == "n1-1-7"
     parquet.write(tmp_path / "history.parquet", history)
     assert parquet.read(tmp_path / "history.parquet") == history
+
+
+def test_what_an_answer_says_counts_also_if_it_is_empty() -> None:
+    """If it failed, a record would have other nodes by its size: as columns the empty word of an answer counts."""
+    asked = Event(
+        index=0, time_ns=0, type="invoke", process=0, f="read", node="n1", role="owner", mode="dirty"
+    )
+    answered = replace(asked, index=1, type="ok", value=1, node="", role="", mode="")
+    (operation,) = History.of(Header(), [asked, answered]).operations
+    assert (operation.node, operation.role, operation.mode) == ("", "", "")
+
+
+def test_tuples_are_micro_operations() -> None:
+    """If it failed, a transaction of reads that Python made would be a write that no quorum has."""
+    read, write = (
+        Event(index=0, time_ns=0, type="invoke", process=0, f="txn", value=((f, "x", 1),)) for f in "rw"
+    )
+    assert not needs_quorum(Header(), paired(read, None)) and needs_quorum(Header(), paired(write, None))
