@@ -25,8 +25,8 @@ In a notebook, or a test of your own:
 
 Every checker is a module (or package) with a function `check(history, ...) -> Verdict`; its docstring says what
 it judges, what its details hold and what it raises. The module can be called in its place: `checkers.linearizable(…)`
-is `checkers.linearizable.check(…)`. `run_safely` turns anything raised into unknown. Times in histories and witnesses
-are nanoseconds since the run began; limits are seconds.
+is `checkers.linearizable.check(…)`. `run_safely` turns every error into unknown, but for CheckerDefect. Times in
+histories and witnesses are nanoseconds since the run began; limits are seconds.
 """
 
 from __future__ import annotations

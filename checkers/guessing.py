@@ -73,7 +73,9 @@ def _is_rows(operation: Operation) -> bool:
 
 
 def _guess_of_adds(operations: Iterable[Operation]) -> str:
-    """Things added: to a set if reads show a collection or if nothing is added twice, else to a counter."""
+    """Things added: to a set if reads show a collection, or if there are none and nothing is added twice; else to a
+    counter.
+    """
     known = list(operations)
     shown = [operation.value for operation in known if operation.f == "read" and operation.type == "ok"]
     if any(isinstance(value, list) for value in shown):

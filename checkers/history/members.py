@@ -103,7 +103,7 @@ def answered_by(history: History, operation: Operation) -> str:
 
 
 def servers(history: History, columns: Columns, places: Array) -> Array:
-    """`answered_by` for columns: equal numbers for equal names, -1 for a name that is unique."""
+    """`answered_by` of answered operations: equal numbers for equal names, -1 for a name that is unique."""
     import numpy
 
     node = columns.node[places].astype(numpy.int64)

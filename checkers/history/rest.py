@@ -8,7 +8,7 @@ quiet and unequal will never be equal; their data are final. A node that moved a
 |---|---|
 | does not tell | all |
 | all was seen quiet and equal | all but the nodes that report nothing by which the harness could see that |
-| not so, and all nodes with a position were quiet | these |
+| not so; in the last reports all ran, and one led if any ever did; nodes with a position were quiet | these |
 | not so | none |
 
 The owner of a run with one owner has settled in any case: what it holds is what there is to be replicated.
