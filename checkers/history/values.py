@@ -91,8 +91,8 @@ def exact(value: Any) -> Number | None:
 
 
 def in_json(number: Number) -> int | float:
-    """The number for a JSON document: a whole one stays exact."""
-    return number if isinstance(number, int) else float(number)
+    """The number for a JSON document: a whole one stays exact, and one beyond all floats is rounded to such a one."""
+    return number if isinstance(number, int) else float(number) if abs(number) < 1 << 1023 else round(number)
 
 
 def value_words(value: object, limit: int = LIMIT) -> str:

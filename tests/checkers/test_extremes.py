@@ -157,3 +157,13 @@ def test_small_registers_that_are_decided_together_hold_any_number(monkeypatch: 
     lines = [jsonl.header_line(checkers.history.Header(system="s")), *_numbered([*calls, *calls])]
     verdict = linearizable.check(jsonl.parse(b"\n".join(lines) + b"\n"))
     assert (verdict.result, verdict.details["decided_by"]) == ("valid", {"compiled search": 2})
+
+
+def test_balances_near_the_end_of_floats_are_judged() -> None:
+    """If it failed, a sum that no float holds would break the checker: unknown in place of its verdict."""
+    lines = (
+        '{"type":"invoke","process":0,"f":"read"}',
+        '{"type":"ok","process":0,"f":"read","value":{"a":1.7e308,"b":1.7e308,"c":0.5}}',
+    )
+    judged = by_model.judge(foreign.parse("\n".join(lines).encode()), "bank")
+    assert not any("broke" in verdict.summary for verdict in judged.verdicts)
