@@ -1,3 +1,5 @@
+"""Kernels: what is compiled, what stays plain, and where machine code is kept."""
+
 from __future__ import annotations
 
 import hashlib

@@ -75,15 +75,8 @@ def _with(data: bytes, values: dict[int, int]) -> bytes:
         event = msgspec.json.decode(line)
         if _numbers(event):
             event["value"] = renamed(event["value"])
-        written.append(_json(event))
+        written.append(msgspec.json.encode(event))
     return b"\n".join(written) + b"\n"
-
-
-def _json(event: dict[str, Any]) -> bytes:
-    """msgspec writes no whole number beyond 64 bits."""
-    import json
-
-    return json.dumps(event).encode()
 
 
 def _said(history: History, model: str) -> dict[str, str]:
@@ -139,7 +132,10 @@ def test_a_value_that_nobody_wrote_is_seen(
 
 
 def _numbered(events: list[dict[str, Any]]) -> list[bytes]:
-    return [_json({"index": index, "time_ns": 1_000 * index, **event}) for index, event in enumerate(events)]
+    return [
+        msgspec.json.encode({"index": index, "time_ns": 1_000 * index, **event})
+        for index, event in enumerate(events)
+    ]
 
 
 def test_small_registers_that_are_decided_together_hold_any_number(monkeypatch: pytest.MonkeyPatch) -> None:

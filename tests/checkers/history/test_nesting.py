@@ -25,7 +25,7 @@ FILES = {
 @pytest.mark.parametrize("levels", [150, 900, 5_000, 50_000])
 def test_too_deep_values_are_refused_with_their_line(kind: str, levels: int) -> None:
     """If it failed, Python 3.13 would judge a file that Python 3.11 refuses, or a checker's stack would overflow."""
-    with pytest.raises(HistoryError, match=r"line [12]|expected a history"):
+    with pytest.raises(HistoryError, match=r"^line [12]: "):
         recognized.parse(FILES[kind](b"[" * levels + b"]" * levels))
 
 
