@@ -1,7 +1,8 @@
 """Writes that are answered when they are queued: what each checker makes of them, in histories written by hand.
 
 A line of a history is `process what f key value`, where `what` says how the line ends an operation: `asks` (invoke),
-`ok`, `submitted` (answered, not acknowledged), `lost` (no answer), `fail`. Reads are at the owner.
+`ok`, `submitted` (answered, not acknowledged), `lost` (no answer), `fail`. A process `f3` is 3 in the final phase; the
+key `-` is none. Reads are at the owner.
 """
 
 from __future__ import annotations

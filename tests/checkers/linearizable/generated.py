@@ -61,7 +61,7 @@ def columns(
 ) -> Columns:
     """`values` different values, or (`unique`) each written once. Code 0 is what there was before.
 
-    `crashed` mutators never return; a third of them never happened either. `stale`: one read near the end shows 0.
+    `crashed` calls never return; about a third of them never happened either. `stale`: one read near the end shows 0.
     """
     chance = random.Random(seed)
     times = spans(chance, operations, clients)

@@ -36,7 +36,7 @@ def calls_of(
     crash: float = 0.12,
     values: int = 0,
 ) -> list[Call]:
-    """Calls on a true object, some crashed; if `wrong`, one answer or two are not what it was.
+    """Calls on a true object, some crashed; if `wrong`, up to two answers are not what it was.
 
     `values`: how many different elements there are; 0: each is put in once.
     """

@@ -37,7 +37,7 @@ NAMES = {"unique-register": "register", "deleting-register": "cas-register"}
 def history(model: str, chance: random.Random, most: int = 6, length: int = 12) -> History:
     """Up to `most` operations, begun within `length` moments.
 
-    Half of the histories are answered truly, in the others one answer or two are not.
+    Half of the histories are answered truly, in the others up to two answers are not.
     """
     count = chance.randint(0, most)
     asked = [_ASK[model](chance, place) for place in range(count)]

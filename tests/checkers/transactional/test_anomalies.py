@@ -1,3 +1,5 @@
+"""The table of anomalies and models: a lattice, in which every name is known."""
+
 from __future__ import annotations
 
 import pytest

@@ -1,3 +1,5 @@
+"""The checker of transactions as a whole: what it refuses, what it leaves open, its options and limits."""
+
 from __future__ import annotations
 
 import itertools

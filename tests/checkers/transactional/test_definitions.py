@@ -92,6 +92,7 @@ def invalid(*txns: Txn, model: str = "strict-serializable", workload: Workload =
     verdict = judged(found, workload, model)
     assert not Definitions(found, workload).holds[model]
     assert verdict.result == "invalid", verdict.summary
+    assert verify_isolation.check(found, verdict, Terms(model=model)).holds
     return verdict
 
 

@@ -17,9 +17,6 @@ from checkers.limits import Limits, within
 from checkers.transactional import log_cycles
 from tests.checkers.domain.test_offsets import polled, sent
 
-Asked = tuple[int, int, str, list[Any]]
-"""The process, the time from which it runs, how it ends, and the micro-operations as they are answered."""
-
 
 def history(*asked: tuple[int, tuple[int, int], str, list[Any]]) -> History:
     """Transactions: process, (begin, end), outcome, micro-operations. Begins and ends order the events."""

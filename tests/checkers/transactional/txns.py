@@ -1,8 +1,8 @@
 """Histories of transactions, written short: `history(ok(1, "ax1 rx12"), …)`.
 
 A micro-operation is a word: `ax1` appends 1 to x, `wx1` writes it, `rx12` read [1, 2] (append) or 12 (register), `rx`
-read nothing, `px…` as `rx…` by a predicate. Keys are one letter. Times are event indexes: by default one transaction
-after the other; `begin` and `end` overlap them.
+read nothing, `px…` as `rx…` by a predicate. Keys are one letter. By default one transaction runs after the other;
+`begin` and `end` are moments at which they do, so that they overlap.
 """
 
 from __future__ import annotations
