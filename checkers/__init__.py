@@ -24,9 +24,9 @@ In a notebook, or a test of your own:
     history.happened_before()                                     # the order of real time, as another
 
 Every checker is a module (or package) with a function `check(history, ...) -> Verdict`; its docstring says what
-it judges, what its details hold and what it raises. The module can be called in its place: `checkers.linearizable(…)`
-is `checkers.linearizable.check(…)`. `run_safely` turns every error into unknown, but for CheckerDefect. Times in
-histories and witnesses are nanoseconds since the run began; limits are seconds.
+it judges, what its details hold and what it raises. The module can be called in its place, also with a file or a data
+frame; then a torn record is never valid (see `on_use`). `run_safely` turns every error into unknown, but for
+CheckerDefect. Times in histories and witnesses are nanoseconds since the run began; limits are seconds.
 """
 
 from __future__ import annotations
