@@ -59,17 +59,14 @@ def _guess_of_reads(operations: Iterable[Operation]) -> str:
         if isinstance(operation.value, dict):
             return "bank"
         if isinstance(operation.value, list):
-            return (
-                "long-fork" if operation.value and isinstance(operation.value[0], list) else "causal-reverse"
-            )
+            return "long-fork" if _is_rows(operation) else "causal-reverse"
     return "register"
 
 
 def _is_rows(operation: Operation) -> bool:
     """Whether it is about several keys, as those of `long-fork` are: [[w, key, value]]."""
-    return (
-        bool(operation.value) and isinstance(operation.value, list) and isinstance(operation.value[0], list)
-    )
+    value = operation.value
+    return isinstance(value, list) and bool(value) and isinstance(value[0], list)
 
 
 def _guess_of_adds(operations: Iterable[Operation]) -> str:

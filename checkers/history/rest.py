@@ -86,7 +86,8 @@ def _waited_in_vain(history: History, members: Sequence[str], owner: tuple[str, 
     if not with_position:
         return Rest(owner, untold, tuple(awaited))
     still_ns = until_ns - max(since.values())
-    return Rest(owner if awaited else _with(owner, with_position), untold, tuple(awaited), still_ns)
+    settled = owner if awaited else tuple(dict.fromkeys((*with_position, *owner)))
+    return Rest(settled, untold, tuple(awaited), still_ns)
 
 
 def _wait(history: History) -> tuple[int, int]:
@@ -110,7 +111,3 @@ def _moved_ns(states: Sequence[State], since_ns: int) -> int:
         if state.status.get("vclock") != before.status.get("vclock"):
             at_ns = state.time_ns
     return at_ns
-
-
-def _with(owner: tuple[str, ...], nodes: Sequence[str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys((*nodes, *owner)))

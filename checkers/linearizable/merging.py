@@ -20,7 +20,8 @@ SUMS = ("keys", "operations", "observations")
 def merged(fine: Sequence[Verdict], rest: Verdict | None) -> Verdict:
     """`fine`: verdicts on parts in which no key is invalid or undecided; `rest`: on all other keys (None: none)."""
     parts = [verdict for verdict in (*fine, rest) if verdict is not None]
-    assert parts and all(not _left_over(verdict) for verdict in fine), "a part that is not fine"
+    left_over = [name for each in fine for name in ("keys_invalid", "keys_undecided") if each.details[name]]
+    assert parts and not left_over, "a part that is not fine"
     details = _details([verdict.details for verdict in parts], rest)
     result, summary = _conclusion(details, rest)
     return Verdict(
@@ -49,10 +50,6 @@ def of_segments(verdicts: Sequence[Verdict]) -> Verdict:
     }
     result, summary = _conclusion(details, None)
     return Verdict(checker=NAME, result=result, summary=summary, model=NAME, details=details)
-
-
-def _left_over(verdict: Verdict) -> bool:
-    return bool(verdict.details["keys_invalid"] or verdict.details["keys_undecided"])
 
 
 def _details(parts: Sequence[Mapping[str, Any]], rest: Verdict | None) -> dict[str, Any]:

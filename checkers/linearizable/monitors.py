@@ -56,7 +56,9 @@ def decide(model: Model, calls: Sequence[Call]) -> Decision | None:
     first: Any = model.first_elements if isinstance(model, Drained) else model.initial
     if model.name == "set":
         order = sets.ordered(calls, first)
-        return _yes(order) if order is not None else _no(_first_return(calls, partial(_no_set, calls, first)))
+        if order is not None:
+            return _yes(order)
+        return _no(_first_return(calls, lambda until: sets.ordered(calls, first, until) is None))
     if model.name == "counter":
         order, failing = counters.decide(calls, first)
         return _yes(order) if order is not None else None if failing is None else _no(failing)
@@ -80,10 +82,6 @@ def _first_return(calls: Sequence[Call], is_refuted: Callable[[float], bool]) ->
     # Calls that have no order at one event have none later: so bisection finds the first such return.
     first = bisect_left(returns, True, key=lambda completion: is_refuted(completion[0]))
     return returns[min(first, len(returns) - 1)][1]
-
-
-def _no_set(calls: Sequence[Call], first: frozenset[Any], until: float) -> bool:
-    return sets.ordered(calls, first, until) is None
 
 
 def _yes(order: Sequence[int]) -> Decision:

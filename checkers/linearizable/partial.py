@@ -92,14 +92,9 @@ def possible_values(
     """
     read = calls[place]
     assert read.action.word == "read" and read.complete is not None
-    written = [
-        (call.invoke, call.action.values[-1])
-        for call in calls
-        if call.action.kind != "observe" and call.invoke < read.complete
-    ]
-    candidates = tuple(
-        dict.fromkeys((start, *(value for _, value in sorted(written, key=lambda write: write[0]))))
-    )
+    begun = sorted((call for call in calls if call.invoke < read.complete), key=lambda call: call.invoke)
+    written = (call.action.values[-1] for call in begun if call.action.kind != "observe")
+    candidates = tuple(dict.fromkeys((start, *written)))
     if len(candidates) > CANDIDATES:
         return None
     possible = []

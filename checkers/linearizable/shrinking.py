@@ -143,16 +143,7 @@ def _fixing(subjects: Sequence[Subject], failing: Subject) -> list[Subject]:
         if beside == (call.action.kind != "observe"):
             fixing.append(subject)
     fixing.sort(key=lambda subject: subject.call.complete or 0, reverse=True)
-    return [fixing[0], *(fixing[place] for place in _ever_farther(len(fixing)))] if fixing else []
-
-
-def _ever_farther(count: int) -> list[int]:
-    places = []
-    place = 1
-    while place < count:
-        places.append(place)
-        place *= 2
-    return places
+    return fixing[:1] + [fixing[1 << step] for step in range(CUTS_TRIED) if 1 << step < len(fixing)]
 
 
 def _until(subjects: Sequence[Subject], failing: Subject) -> list[Subject]:

@@ -35,14 +35,13 @@ class Explanation:
 
     def cycle_witness(self, name: str, cycle: Cycle) -> Witness:
         """The cycle as proof of the anomaly `name`."""
-        sentences = self.sentences(cycle)
         keys = {self.columns.key_name(int(self.columns.key[edge.cause])) for edge in cycle if edge.cause >= 0}
         return Witness(
             rule=name,
             summary=f"{name}: {len(cycle)} transactions form a circle ({', '.join(_kinds(cycle))})",
             events=self._events(edge.source for edge in cycle),
             key=keys.pop() if len(keys) == 1 else None,
-            explanation=sentences,
+            explanation=self.sentences(cycle),
         )
 
     def problem_witness(self, problem: Problem) -> Witness:

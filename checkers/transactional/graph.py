@@ -6,7 +6,7 @@ model cares for is the proof that no cycle of them exists.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy
@@ -217,9 +217,6 @@ class Constraints:
         closed = numpy.where(closed >= 0, closed + count, closed).astype(numpy.int32)
         wins = base == "snapshot-isolation"
         return cls(graph=_twice(kernels, graph, first_wins=wins), gate=gate, closed=closed, split=True)
-
-    def with_graph(self, graph: Graph) -> Constraints:
-        return replace(self, graph=graph)
 
     def order(self, kernels: Any, time: Time) -> Int32s | None:
         """An order of the participating nodes within the constraints; None if there is none."""

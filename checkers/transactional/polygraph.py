@@ -502,12 +502,8 @@ class _Polygraph:
         """The read does not show the version, by the choice of `why`. Raises _Cycle."""
         read = self.opens[number]
         (read.out[version],) = why.choices
-        self.undo.append(partial(self._allow, read, version))
+        self.undo.append(partial(read.out.__delitem__, version))
         self._narrow(number)
-
-    @staticmethod
-    def _allow(read: _Open, version: int) -> None:
-        del read.out[version]
 
     def _misread(self, place: Sequence[int]) -> Iterator[int]:
         """The open reads that would show something else in this order."""

@@ -374,7 +374,7 @@ class Prover:
         ones, others = self.forced(base, order)
         if (others == NO_WRITER).any():
             return Attempt("refuted")
-        limits = limits.with_graph(with_steps(kernels, limits.graph, ones, others))
+        limits = replace(limits, graph=with_steps(kernels, limits.graph, ones, others))
         nodes = limits.order(kernels, known.time)
         return Attempt("refuted") if nodes is None else Attempt("proved", Proof(kind="order", order=nodes))
 

@@ -70,19 +70,14 @@ class Visible:
 
     def chained(self, place: Sequence[int]) -> list[tuple[int, int]]:
         """The pairs, and those that follow if the writers of each key stand as they do in this order."""
-        after: dict[tuple[int, int], int] = {}
-        for key, those in self.writers.items():
-            after |= {
-                (key, one): other
-                for one, other in pairwise([NO_WRITER, *sorted(those, key=place.__getitem__)])
-            }
+        after = {
+            (key, one): other
+            for key, those in self.writers.items()
+            for one, other in pairwise([NO_WRITER, *sorted(those, key=place.__getitem__)])
+        }
         chains = [(one, other) for (_, one), other in after.items() if one != NO_WRITER]
-        first = [
-            (look.reader, _next_but(look, after))
-            for look in self.looks
-            if look.comes_first and _next_but(look, after) != NO_WRITER
-        ]
-        return [*self.pairs, *chains, *first]
+        first = [(look.reader, _next_but(look, after)) for look in self.looks if look.comes_first]
+        return [*self.pairs, *chains, *(pair for pair in first if pair[1] != NO_WRITER)]
 
     def fits(self, past: Mapping[int, int], place: Sequence[int]) -> bool:
         """Whether every read shows a version that is not older than what it saw. `place` by number: in the order."""
@@ -310,10 +305,7 @@ def past_of(members: Sequence[int], pairs: Sequence[tuple[int, int]]) -> dict[in
         before[other].append(one)
     past: dict[int, int] = {}
     for txn in sorted_by(members, pairs):
-        known = 0
-        for member in before[txn]:
-            known |= past[member] | 1 << member
-        past[txn] = known
+        past[txn] = union(past[member] | 1 << member for member in before[txn])
     return past
 
 
