@@ -72,7 +72,7 @@ def longest_prefix(
     named = next(each for each in begun if each.complete_index == until)
     return {
         "until": until,
-        "operations": len(begun) - len(beside) - 1,
+        "operations": sum((each.complete_index or until) < until for each in begun if each.type != "info"),
         "blocked": [each.invoke_index for each in (named, *beside)],
         "order": order,
     }
