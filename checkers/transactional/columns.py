@@ -207,7 +207,7 @@ def columns_of_entries(
 def ranked(columns: Columns, transaction_order: Mapping[int, float]) -> Columns:
     """The columns with the store's own order of transactions: by the index of an invocation or completion, a number.
 
-    Raises ModelError for an index that is no transaction's, or for a number that two of them have.
+    Raises ModelError for an index that is no transaction's, a number that two of them have, or one that has two.
     """
     number = {int(event): txn for txn, event in enumerate(columns.invoke.tolist())}
     number |= {int(event): txn for txn, event in enumerate(columns.complete.tolist()) if event >= 0}
@@ -223,6 +223,9 @@ def ranked(columns: Columns, transaction_order: Mapping[int, float]) -> Columns:
             raise ModelError(
                 expected="a number once in the transaction order", came=f"{place} twice", index=event
             )
+    if len(set(holders.values())) < len(holders):
+        one_number = "one number for each transaction in the transaction order"
+        raise ModelError(expected=one_number, came="two for one of them", index=None)
     # Places in the order: numbers such as nanoseconds are too large for a double to tell them apart.
     for place, known in enumerate(sorted(holders)):
         rank[holders[known]] = place

@@ -119,7 +119,7 @@ def test_an_order_in_nanoseconds_is_exact(begins: int) -> None:
         assert verdict.result == result
 
 
-@pytest.mark.parametrize("order", [{77: 1}, {0: 1, 2: 1}])
+@pytest.mark.parametrize("order", [{77: 1}, {0: 1, 2: 1}, {0: 3, 1: 1, 2: 2}])
 def test_a_wrong_transaction_order_is_refused(order: dict[int, float]) -> None:
     """If this fails, an order of other transactions is silently ignored."""
     found = history(ok(1, "wx1", 0, 1), ok(2, "wx2", 2, 3))
