@@ -50,7 +50,7 @@ class _Piece(Protocol):
     size: int
 
     def read(self, at: int, length: int) -> bytes:
-        """At most `length` bytes from the place on, at least one."""
+        """At most `length` bytes from the place on, at least one unless the file has become shorter."""
         ...
 
 
@@ -100,20 +100,19 @@ class _Packed:
         return content
 
     def _unpacked(self, frame: int) -> bytes:
-        from zstandard import ZstdDecompressor, ZstdError
+        from zstandard import ZstdDecompressor, ZstdError, frame_content_size
 
-        begin, size = (
-            self._frame_offsets[frame],
-            self._content_offsets[frame + 1] - self._content_offsets[frame],
-        )
+        begin, end = self._frame_offsets[frame : frame + 2]
+        size = self._content_offsets[frame + 1] - self._content_offsets[frame]
         try:
             with self._path.open("rb", buffering=0) as file:
-                data = os.pread(file.fileno(), self._frame_offsets[frame + 1] - begin, begin)
-            content = ZstdDecompressor().decompress(data, max_output_size=size)
+                data = os.pread(file.fileno(), end - begin, begin)
+            held = frame_content_size(data)  # which is asked for as memory, whatever it is
+            content = ZstdDecompressor().decompress(data, max_output_size=size) if held == size else b""
         except (OSError, ZstdError) as error:
             raise _damaged(self._path, str(error)) from error
         if len(content) != size:
-            raise _damaged(self._path, f"a frame of {len(content)} bytes in place of {size}")
+            raise _damaged(self._path, f"a frame of {held} bytes in place of {size}")
         return content
 
 
@@ -294,7 +293,7 @@ def _table(path: Path) -> list[tuple[int, int]]:
             raise _damaged(path, "no table of its frames at its end")
         file.seek(place)
         table = list(_ENTRY.iter_unpack(file.read(count * _ENTRY.size)))
-    if sum(packed for packed, _ in table) != place - _BEGIN.size:
+    if sum(packed for packed, _ in table) != place - _BEGIN.size or not all(plain for _, plain in table):
         raise _damaged(path, "its table does not fit its length")
     return table
 

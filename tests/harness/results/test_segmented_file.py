@@ -153,6 +153,25 @@ def test_a_damaged_segment_is_refused(tmp_path: Path, damage: Callable[[Path], N
         segments.record(path).read(0, len(WHOLE))
 
 
+def test_no_flipped_bit_of_a_segment_goes_unseen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Broken, a run would be judged without a frame that an entry calls empty, or a header ask for all memory."""
+    monkeypatch.setattr(segments, "FRAME_BYTES", 1 << 10)
+    path = written(tmp_path, segment_bytes=len(WHOLE) + 1)
+    (path.parent / "history").mkdir(exist_ok=True)
+    plain, lines = path.parent / "history" / "00001.jsonl", b"x" * 1_033
+    plain.write_bytes(lines)
+    file = segments.pack(plain)
+    whole = file.read_bytes()
+    for place in range(len(whole)):
+        for bit in range(8):
+            file.write_bytes(whole[:place] + bytes([whole[place] ^ 1 << bit]) + whole[place + 1 :])
+            try:
+                record = segments.record(path)
+                assert record.read(0, record.size) == lines + WHOLE, (place, bit)
+            except HistoryError:
+                continue
+
+
 def test_a_full_disk_leaves_plain_segments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Broken, a run would lose what it recorded because nothing could be compressed."""
 
