@@ -214,13 +214,12 @@ def segments(path: Path) -> list[Path]:
     if path.name != FOLDER + PLAIN:
         return []
     try:
-        names = {entry.name for entry in os.scandir(path.parent / FOLDER)}
+        entries = os.scandir(path.parent / FOLDER)
+        names = [entry.name for entry in entries if not entry.name.startswith(".")]
     except (FileNotFoundError, NotADirectoryError):
         return []
-    packed = {
-        name.removesuffix(PACKED) for name in names if name.endswith(PACKED) and not name.startswith(".")
-    }
-    plain = {name.removesuffix(PLAIN) for name in names if name.endswith(PLAIN) and not name.startswith(".")}
+    packed = {name.removesuffix(PACKED) for name in names if name.endswith(PACKED)}
+    plain = {name.removesuffix(PLAIN) for name in names if name.endswith(PLAIN)}
     return [
         path.parent / FOLDER / (number + (PACKED if number in packed else PLAIN))
         for number in sorted(packed | plain)

@@ -153,10 +153,12 @@ class Values:
         return value
 
     def _put(self) -> Any:
-        place, before = len(self._cache), self._read
-        self._cache.append((None, 0))
+        cache, place, before = self._cache, len(self._cache), self._read
+        cache.append((None, 0))
         value = self.value()
-        self._cache[place] = value, self._read - before
+        if cache is not self._cache:
+            raise Damaged("a value for the cache in which the cache is cleared")
+        cache[place] = value, self._read - before
         return value
 
     def _struct(self, number: int) -> Any:
@@ -246,8 +248,7 @@ class Values:
         self._part = self._at
 
     def _reset(self) -> None:
-        self._cache.clear()
-        self._structs.clear()
+        self._cache, self._structs = [], []
 
     def _behind_reset(self) -> Any:
         self._reset()

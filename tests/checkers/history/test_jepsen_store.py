@@ -216,6 +216,8 @@ HISTORY = {
         (b"\xe6\x01", "cut off"),
         (b"\xed\x01", "cut off"),
         (b"\xcd\xe5\x80", "holds itself"),
+        (b"\xcd\xfe\x01", "in which the cache is cleared"),
+        (b"\xcd\xe6\xfe\xcd\x05\x01", "in which the cache is cleared"),
         (b"\xe5" * 500, "nested more than"),
         (b"\xda\xc0\xe5\x01", "as the fields of map"),
         (b"\xe3\x02\xc3\x28", "no text"),
