@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from struct import Struct
 
-from nodes.iproto.errors import FrameTooLong, MalformedFrame, ProtocolError
+from nodes.iproto.errors import FrameTooLong, MalformedFrame, ProtocolError, shown
 from nodes.iproto.greeting import SIZE as GREETING_SIZE
 from nodes.iproto.greeting import Greeting, parse_greeting
 from nodes.iproto.messages import (
@@ -148,7 +148,7 @@ def _reply(reply_type: int, header: Map, body: Map) -> Answer | Refusal:
     sync, schema_version = _unsigned(header, _SYNC), _unsigned(header, _SCHEMA_VERSION)
     data, text = body.get(_DATA, []), body.get(_ERROR_24, "")
     if type(data) is not list or type(text) is not str:
-        raise MalformedFrame(f"expected an array of data or an error's text, got {body!r:.80}")
+        raise MalformedFrame(f"expected an array of data or an error's text, got {shown(body)}")
     if reply_type == _OK:
         return Answer(sync, tuple(data), schema_version, _DATA in body)
     if reply_type & _ERROR:
@@ -164,7 +164,7 @@ def _ok(header: Map, body: Map) -> Message:
     if _CLUSTER_UUID in body:
         cluster_uuid = body[_CLUSTER_UUID]
         if type(cluster_uuid) is not str:
-            raise MalformedFrame(f"expected the answer to a SUBSCRIBE, got {header!r:.80} {body!r:.80}")
+            raise MalformedFrame(f"expected the answer to a SUBSCRIBE, got {shown(header)} {shown(body)}")
         sender = _unsigned(header, _REPLICA_ID)
         return Subscribed(sync, cluster_uuid, _vclock(body), sender, features_of(body))
     if _VCLOCK in body:
@@ -181,7 +181,7 @@ def _ballot(sync: int, ballot: object) -> Ballot:
         if flags and is_vclock(vclock) and is_vclock(gc_vclock):
             vclocks = packed_vclock(vclock), packed_vclock(gc_vclock)
             return Ballot(sync, bool(is_read_only), *vclocks, bool(is_loading))
-    raise MalformedFrame(f"expected a ballot, got {ballot!r:.80}")
+    raise MalformedFrame(f"expected a ballot, got {shown(ballot)}")
 
 
 def _acknowledgement(header: Map, body: Map) -> Ack | Heartbeat:
@@ -194,10 +194,10 @@ def _acknowledgement(header: Map, body: Map) -> Ack | Heartbeat:
 def _raft_state(header: Map, body: Map) -> RaftState:
     is_leader_seen = body.get(5, False)
     if type(is_leader_seen) is not bool:
-        raise MalformedFrame(f"expected whether a leader is seen, got {is_leader_seen!r:.80}")
+        raise MalformedFrame(f"expected whether a leader is seen, got {shown(is_leader_seen)}")
     vclock = body.get(3)
     if vclock is not None and not is_vclock(vclock):
-        raise MalformedFrame(f"expected a candidate's vclock, got {vclock!r:.80}")
+        raise MalformedFrame(f"expected a candidate's vclock, got {shown(vclock)}")
     return RaftState(
         _unsigned(header, _REPLICA_ID),
         _unsigned(body, 0),
@@ -212,21 +212,21 @@ def _raft_state(header: Map, body: Map) -> RaftState:
 def _heartbeat(header: Map, body: Map) -> Heartbeat:
     timestamp = header.get(_TIMESTAMP, 0.0)
     if type(timestamp) is not float:
-        raise MalformedFrame(f"expected a double as the timestamp of a heartbeat, got {timestamp!r:.80}")
+        raise MalformedFrame(f"expected a double as the timestamp of a heartbeat, got {shown(timestamp)}")
     return Heartbeat(_unsigned(header, _REPLICA_ID), timestamp, _unsigned(body, _VCLOCK_SYNC))
 
 
 def _vclock(body: Map) -> dict[int, int]:
     vclock = body.get(_VCLOCK)
     if not is_vclock(vclock):
-        raise MalformedFrame(f"expected a map from replica id to lsn, got {vclock!r:.80}")
+        raise MalformedFrame(f"expected a map from replica id to lsn, got {shown(vclock)}")
     return packed_vclock(vclock)
 
 
 def _unsigned(fields: Map, key: int) -> int:
     value = fields.get(key, 0)
     if type(value) is not int or value < 0:
-        raise MalformedFrame(f"expected an unsigned integer under key {key}, got {value!r:.80}")
+        raise MalformedFrame(f"expected an unsigned integer under key {key}, got {shown(value)}")
     return value
 
 

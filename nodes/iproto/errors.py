@@ -41,3 +41,11 @@ class FrameTooLong(ProtocolError):
 
 class XlogError(FormatError):
     pass
+
+
+def shown(value: object) -> str:
+    """The beginning of a value, for a message. Python cannot print all that is nested as deep as msgpack allows."""
+    try:
+        return f"{value!r:.80}"
+    except RecursionError:
+        return f"a {type(value).__name__} that is nested too deep to be shown"

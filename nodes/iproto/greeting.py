@@ -17,7 +17,7 @@ SERVER_VERSION = "2.6.0"
 """The version in the greeting to clients: with a later one, clients would send requests that 2.6 does not know."""
 _LINE = SIZE // 2
 _UUID = rb"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
-_FIRST_LINE = re.compile(rb"Tarantool +(\d+\.\d+\.\d+\S*) +\(([^)]*)\) *(" + _UUID + rb")? *\n")
+_FIRST_LINE = re.compile(rb"Tarantool +(\d+\.\d+\.\d+[!-~]*) +\(([^)]*)\) *(" + _UUID + rb")? *\n")
 _SALT_BYTES_MIN = 20
 
 

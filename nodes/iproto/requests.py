@@ -29,7 +29,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from nodes.iproto.codes import Code
-from nodes.iproto.errors import MalformedFrame
+from nodes.iproto.errors import MalformedFrame, shown
 from nodes.iproto.messages import (
     Auth,
     Call,
@@ -94,7 +94,7 @@ def halves(payload: bytes) -> tuple[Map, Map]:
     match both:
         case [dict() as header, dict() as body]:
             return header, body
-    raise MalformedFrame(f"expected a frame of two maps, got {both!r:.80}")
+    raise MalformedFrame(f"expected a frame of two maps, got {shown(both)}")
 
 
 def request_of(payload: bytes) -> Request:

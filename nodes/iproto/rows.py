@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-from nodes.iproto.errors import MalformedFrame
+from nodes.iproto.errors import MalformedFrame, shown
 from nodes.iproto.messages import Key, Row, Type
 from nodes.iproto.packing import is_vclock, pack, unpack_some
 
@@ -113,7 +113,7 @@ def row_of(header: dict[int, object], body: dict[int, object]) -> Row:
         tsn, is_commit = _first_lsn(lsn, _unsigned(header, _TSN)), bool(flags & COMMIT)
     timestamp = header.get(_TIMESTAMP, 0.0)
     if type(timestamp) is not float:
-        raise MalformedFrame(f"expected a double as the timestamp of a row, got {timestamp!r:.80}")
+        raise MalformedFrame(f"expected a double as the timestamp of a row, got {shown(timestamp)}")
     return Row(
         row_type,
         _unsigned(header, _REPLICA_ID),
@@ -144,10 +144,10 @@ def _pairs(values: Iterable[object]) -> Iterator[tuple[dict[int, object], dict[i
     remaining = iter(values)
     for header in remaining:
         if type(header) is not dict:
-            raise MalformedFrame(f"expected a map as the header of a row, got {header!r:.80}")
+            raise MalformedFrame(f"expected a map as the header of a row, got {shown(header)}")
         body = {} if header.get(_TYPE) == _NOP else next(remaining, {})
         if type(body) is not dict:
-            raise MalformedFrame(f"expected a map as the body of a row, got {body!r:.80}")
+            raise MalformedFrame(f"expected a map as the body of a row, got {shown(body)}")
         yield header, body
 
 
@@ -155,7 +155,7 @@ def _unsigned(header: dict[int, object], key: int) -> int:
     value = header.get(key, 0)
     if type(value) is not int or value < 0:
         raise MalformedFrame(
-            f"expected an unsigned integer under a row's header key {key}, got {value!r:.80}"
+            f"expected an unsigned integer under a row's header key {key}, got {shown(value)}"
         )
     return value
 
@@ -168,12 +168,12 @@ def _checked_body(row_type: int, body: dict[int, object]) -> dict[int, object]:
     for key, needed in _NEEDS.get(row_type, ()):
         if type(body.get(key)) is not needed:
             raise MalformedFrame(
-                f"expected {needed.__name__} under key {key} of a row of type {row_type}, got {body!r:.80}"
+                f"expected {needed.__name__} under key {key} of a row of type {row_type}, got {shown(body)}"
             )
     for key, is_right in _MAY_HAVE.get(row_type, ()):
         if key in body and not is_right(body[key]):
             raise MalformedFrame(
-                f"expected a number, flag or vclock under key {key} of a row of type {row_type}, got {body!r:.80}"
+                f"expected a number, flag or vclock under key {key} of a row of type {row_type}, got {shown(body)}"
             )
     for key in (_KEY, _TUPLE):
         value = body.get(key)
@@ -181,5 +181,5 @@ def _checked_body(row_type: int, body: dict[int, object]) -> dict[int, object]:
             body[key] = tuple(value)
     for key in body:
         if type(key) is not int:
-            raise MalformedFrame(f"expected integers as the keys of a row's body, got {key!r:.80}")
+            raise MalformedFrame(f"expected integers as the keys of a row's body, got {shown(key)}")
     return body

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 from struct import pack
@@ -59,6 +60,7 @@ CLUSTER = "e69c44d7-4cd9-4b9f-8b6f-0a1d3a7a0b01"
 INSTANCE = "7170b4a6-5a1d-4a0c-a8ae-0f7ba5b0a1e7"
 GREETING = greeting("3.2.0", INSTANCE, bytes(range(32)))
 SUBSCRIBE = Subscribe(0, CLUSTER, INSTANCE, 2, {1: 7, 2: 3})
+DEEP = b"\x91" * 1000 + b"\x90"
 
 Decoder = ServerDecoder | ApplierDecoder | ClientDecoder
 
@@ -292,6 +294,7 @@ def test_greeting_there_and_back(instance_uuid: object, salt: bytes) -> None:
         GREETING[:64] + b"AAEC".ljust(63) + b"\n",
         GREETING[:127] + b" ",
         b"Tarantool 1.6.6".ljust(63) + b"\n" + GREETING[64:],
+        re.sub(rb"(\d) +\(Binary", b"\\1\xff (Binary", GREETING[:64]).ljust(64)[:63] + b"\n" + GREETING[64:],
     ],
 )
 def test_what_is_no_greeting_is_named(wrong: bytes) -> None:
@@ -448,6 +451,23 @@ def test_what_cannot_be_gone_on_from_is_an_error(
         broken.feed(data)
     with pytest.raises(ProtocolError, match="before"):
         broken.feed(encode(Ping(1)))
+
+
+@pytest.mark.parametrize("decoder", [client, applier])
+@pytest.mark.parametrize("payload", [DEEP, b"\x82\x00\x02\x01\x05\x81\x31" + DEEP])
+def test_what_is_nested_too_deep_to_be_shown_is_an_error_too(
+    decoder: Callable[[], Decoder], payload: bytes
+) -> None:
+    """Broken, a harness ends with a RecursionError because of the answer of one node."""
+    with pytest.raises(MalformedFrame, match=r"expected .*(nested too deep|got)"):
+        decoder().feed(b"\xce" + pack(">I", len(payload)) + payload)
+
+
+def test_a_request_that_is_nested_too_deep_to_be_shown_is_refused() -> None:
+    """Broken, such bytes end the process that decodes them."""
+    payload = DEEP + DEEP
+    (refused,) = server().feed(b"\xce" + pack(">I", len(payload)) + payload)
+    assert refused == Unknown(0, Code.INVALID_MSGPACK, Code.INVALID_MSGPACK.text("packet header"))
 
 
 def test_messages_before_a_fault_are_not_lost() -> None:

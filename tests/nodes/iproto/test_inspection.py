@@ -42,6 +42,7 @@ def test_a_log_of_a_later_version_is_read_and_named_so() -> None:
         (LOG[:-3], ("as a crash leaves it", "the 4 rows in the first")),
         (LOG + bytes(20), ("20 zeros", "the 5 rows in the first")),
         (HEADER + b"\xd5\xba\x0b\xab" + bytes(60) + BLOCKS[1], ("more good rows stand behind the damage",)),
+        (HEADER + xlog.encode_packed([b"\x91" * 1000 + b"\x90"]), ("holds no rows", "a list that is nested")),
         (
             xlog.encode_header("SNAP", INSTANCE, {}) + xlog.encode_block(LATER[1:2]),
             ("without its end marker is not whole", "the 1 rows in all"),
