@@ -119,10 +119,15 @@ def _system(text: str, systems: Sequence[str]) -> str:
 
 
 def _address(text: str) -> Address:
-    host, _, port = text.rpartition(":")
+    name, _, port = text.rpartition(":")
+    host = name.removeprefix("[").removesuffix("]")
+    try:
+        host.encode("idna")  # as each look-up does, with an error that is no OSError
+    except UnicodeError:
+        host = ""
     if not host or not port.isascii() or not port.isdigit() or int(port) > 65535:
         raise argparse.ArgumentTypeError(f"{text!r} is not HOST:PORT")
-    return Address(host.removeprefix("[").removesuffix("]"), int(port))
+    return Address(host, int(port))
 
 
 def _peer(text: str) -> tuple[str, Address]:

@@ -34,3 +34,17 @@ def test_a_file_that_cannot_be_run_is_one_sentence_each_time(code: str, tmp_path
     for _ in range(2):
         with pytest.raises(NoSystem, match=r"store\.py:f cannot be hosted: (Syntax|Name)Error"):
             system_of(f"{file}:f", SYSTEMS)
+
+
+@pytest.mark.parametrize("host", ["", "a..b", "a" * 64, "ä" * 64])
+@pytest.mark.parametrize("option", ["--peer=n2=", "--listen="])
+def test_a_host_that_no_look_up_takes_is_refused(option: str, host: str) -> None:
+    """If it failed, a slip in the address of a peer would end the node with exit 70 when it dials."""
+    with pytest.raises(WrongUse, match="is not HOST:PORT"):
+        parse(("--system", "qsync", *REST, f"{option}{host}:3301"), [*SYSTEMS])
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1", "n1.example.", "bücher.example", "a" * 63])
+def test_a_host_that_can_be_looked_up_is_taken(host: str) -> None:
+    """If it failed, a node could not be told of a peer that is there."""
+    assert parse(("--system", "qsync", *REST, f"--peer=n2=[{host}]:1"), [*SYSTEMS]).peers["n2"].host == host
