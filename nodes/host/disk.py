@@ -30,7 +30,8 @@ class SyncedTooLate:
     error: str
 
 
-Outcome = Committed | SyncedTooLate
+Outcome = Committed | SyncedTooLate | Exception
+"""An exception: the node asked for what is no file. The thread takes no more orders."""
 
 
 class Disk:
@@ -51,7 +52,7 @@ class Disk:
         """When the written but unsynced records are to be synced."""
         self._has_begun = False
         self._groups: queue.SimpleQueue[Sequence[Persist] | Remove | None] = queue.SimpleQueue()
-        self._thread = threading.Thread(target=self._work, name="disk", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="disk", daemon=True)
         self._thread.start()
 
     def truncate(self, name: str, size: int) -> None:
@@ -72,6 +73,12 @@ class Disk:
         self._groups.put(None)
         self._thread.join()
         self._files.close()
+
+    def _run(self) -> None:
+        try:
+            self._work()
+        except Exception as error:  # else the host would wait for this thread for ever
+            self._report(error)
 
     def _work(self) -> None:
         while True:

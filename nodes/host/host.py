@@ -230,6 +230,8 @@ class Host:
     def _reported(self, outcome: Outcome) -> None:
         if isinstance(outcome, Committed):
             self._committed(outcome)
+        elif isinstance(outcome, Exception):
+            self.end_broken("the disk's thread failed", outcome)
         else:
             self._log.line("error", "a record counted as durable was not synced", {"error": outcome.error})
 

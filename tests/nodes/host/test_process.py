@@ -133,6 +133,14 @@ def test_a_broken_node_ends_on_the_spot_and_says_why(start_host: StartHost) -> N
     assert "in obey" in str(line["where"])
 
 
+def test_a_node_that_asks_for_what_is_no_file_ends_as_broken(start_host: StartHost) -> None:
+    """Broken, the disk's thread ends alone: the node answers no one any more, and hears no SIGTERM."""
+    process = start_host()
+    process.client().tell("misplace log/1")
+    assert process.popen.wait(PATIENCE_S) == 70
+    assert str(process.log()[-1]["error"]).startswith("AssertionError: log/1")
+
+
 def test_log_lines_carry_clock_node_and_status(start_host: StartHost) -> None:
     """Broken, the report could not lay the nodes' lines beside the history."""
     process = start_host("--epoch-ns", "0")

@@ -6,6 +6,7 @@
 |---|---|
 | echo X | answers X |
 | store X | appends X to journal.txt, answers "stored X" behind it; "lost X" if the write failed |
+| misplace F | asks for a record in the file F |
 | hear | answers how many records it has been told are persisted |
 | dial P | connects to peer P; says "hello" there when it stands; answers "connected P" or "failed P: why" |
 | timer N | answers "fired" after N milliseconds |
@@ -137,6 +138,8 @@ class Toy:
                 self.stored[token] = (link, rest)
                 record = Persist(token, "journal.txt", rest.encode() + b"\n", "row")
                 return [record, Send(link, f"stored {rest}", after=token)]
+            case "misplace":
+                return [Persist(max(self.stored, default=self.lsn) + 1, rest, b"x", "row")]
             case "hear":
                 return [Send(link, str(self.lsn))]
             case "dial":
