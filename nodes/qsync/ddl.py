@@ -19,7 +19,7 @@ from nodes.qsync.definitions import (
 )
 from nodes.qsync.keys import Part, Rejected, Tuple
 from nodes.qsync.schema import Schema
-from nodes.qsync.spaces import Change, Space, unique_key
+from nodes.qsync.spaces import Change, Space, narrower, unique_key
 from nodes.qsync.system_spaces import INDEX, SPACE, SYSTEM_ID_MAX
 
 _OPTIONS = {"is_sync": "is_sync", "temporary": "temporary"}
@@ -198,10 +198,11 @@ def _must_be_servable(schema: Schema, new: SpaceDefinition, own: Mapping[Any, Tu
     if any(index.type not in ("tree", "TREE") or not index.parts for index in new.indexes):
         raise Rejected(Code.ALTER_SPACE, new.name, "only TREE indexes are supported")
     for part in (part for index in new.indexes for part in index.parts):
-        if not 0 <= part.field < FIELDS_MAX or part.type in ("any", "array", "map"):
-            raise Rejected(
-                Code.ALTER_SPACE, new.name, f"no index can be over {part.type} in field {part.field + 1}"
-            )
+        in_format = new.format[part.field].type if 0 <= part.field < len(new.format) else "any"
+        is_unfit = part.type in ("any", "array", "map") or narrower(in_format, part.type) is None
+        if not 0 <= part.field < FIELDS_MAX or is_unfit:
+            why = f"no index can be over {part.type} in field {part.field + 1}"
+            raise Rejected(Code.ALTER_SPACE, new.name, f"{why}{f' of {in_format}' * (in_format != 'any')}")
     old = schema.by_id.get(new.id)
     if old is None or not (old.confirmed or old.prepared or own):
         return

@@ -23,6 +23,13 @@ from nodes.qsync.system_spaces import SYSTEM_ID_MAX
 
 _PLAIN: dict[str, tuple[type, ...]] = {"scalar": (str, int), "string": (str,), "integer": (int,)}
 """Types of an only key part that are their own key."""
+_WIDER: dict[str, tuple[str, ...]] = {
+    "any": (),
+    **dict.fromkeys(("scalar", "array", "map"), ("any",)),
+    **dict.fromkeys(("integer", "double"), ("any", "scalar", "number")),
+    "unsigned": ("any", "scalar", "number", "integer"),
+}
+"""The types that hold all values of a type; by default `any` and `scalar`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +78,7 @@ class Space:
         self._fields = _field_rules(definition)
         parts = self.primary.parts if self.primary is not None else ()
         is_plain = len(self._fields) == 1 and len(parts) == 1 and not definition.field_count
-        self._plain = _PLAIN.get(parts[0].type, ()) if is_plain else ()
+        self._plain = _PLAIN.get(self._fields[0][0], ()) if is_plain else ()
 
     def key_of(self, value: Tuple) -> Hashable:
         """The primary key of a tuple that fits the space; Rejected if it does not."""
@@ -169,6 +176,14 @@ def unique_key(value: Tuple, parts: tuple[Part, ...]) -> Hashable | None:
     return None if missing else key_of_tuple(value, parts)
 
 
+def narrower(one: str, other: str) -> str | None:
+    """The type whose values are of both types; None if neither type holds the other."""
+    for inner, outer in ((one, other), (other, one)):
+        if inner == outer or outer in _WIDER.get(inner, ("any", "scalar")):
+            return inner
+    return None
+
+
 def _field_rules(definition: SpaceDefinition) -> list[tuple[str, bool]]:
     """(type, may be nil or missing) of each field that the format or an index names."""
     rules = [(entry.type, entry.is_nullable or entry.type == "any") for entry in definition.format]
@@ -178,8 +193,7 @@ def _field_rules(definition: SpaceDefinition) -> list[tuple[str, bool]]:
         for part in index.parts:
             rules.extend([("any", True)] * (part.field + 1 - len(rules)))
             type_, is_nullable = rules[part.field]
-            narrower = part.type if type_ in ("any", "scalar", "number") else type_
-            rules[part.field] = (narrower, is_nullable and part.is_nullable)
+            rules[part.field] = (narrower(type_, part.type) or part.type, is_nullable and part.is_nullable)
     return rules
 
 

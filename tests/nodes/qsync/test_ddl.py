@@ -63,6 +63,14 @@ def test_an_option_that_would_have_no_effect_is_refused(asked: str, why: str) ->
             CREATE + '"b", {"parts": [[0, "map"]]}',
             "error 12 Can't modify space 'b': no index can be over map",
         ),
+        (
+            CREATE + '"b", {"format": [{"name": "a", "type": "array"}], "parts": [[0, "scalar"]]}',
+            "error 12 Can't modify space 'b': no index can be over scalar in field 1 of array",
+        ),
+        (
+            CREATE + '"b", {"format": [{"name": "a", "type": "string"}], "parts": [[0, "unsigned"]]}',
+            "error 12 Can't modify space 'b': no index can be over unsigned in field 1 of string",
+        ),
     ],
 )
 def test_a_space_that_cannot_be_is_refused(asked: str, refusal: str) -> None:

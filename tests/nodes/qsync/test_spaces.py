@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections import deque
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from nodes.qsync.bugs.confirm_early import EarlyView
 from nodes.qsync.configuration import SpaceDefinition
-from nodes.qsync.keys import order_of_key
+from nodes.qsync.definitions import FieldDefinition, IndexDefinition
+from nodes.qsync.keys import Part, Rejected, has_type, order_of_key
 from nodes.qsync.spaces import Change, Space, Transaction, commit, prepare, roll_back
 
 KEYS = ("a", "b")
@@ -69,3 +71,24 @@ def test_tuples_come_in_the_order_of_their_keys() -> None:
     """Broken, two nodes with the same data dump it differently, or a scan over keys of two types raises."""
     keys: list[bool | int | float | str | bytes | None] = [b"b", "a", 2, 1.5, True, False, None]
     assert sorted(keys, key=order_of_key) == [None, False, True, 1.5, 2, "a", b"b"]
+
+
+CHAIN = ("any", "scalar", "number", "integer", "unsigned")
+VALUES = (None, True, 5, -5, 1.5, "a", b"a", [1], {"a": 1})
+
+
+@pytest.mark.parametrize("value", VALUES)
+@pytest.mark.parametrize("in_format", CHAIN)
+@pytest.mark.parametrize("in_index", CHAIN[1:])
+def test_a_key_has_the_type_of_the_format_and_that_of_the_index(
+    in_format: str, in_index: str, value: object
+) -> None:
+    """Broken, an index over integers takes what the format refuses, or a node takes a key that it cannot find."""
+    index = IndexDefinition(parts=(Part(0, in_index),))
+    format_ = (FieldDefinition("a", in_format),)
+    space = Space(SpaceDefinition(id=600, name="s", format=format_, indexes=(index,)))
+    if has_type(value, in_format) and has_type(value, in_index):
+        assert space.key_of((value, 1)) is not None
+    else:
+        with pytest.raises(Rejected):
+            space.key_of((value, 1))
