@@ -11,6 +11,7 @@ from typing import Any
 
 from nodes.iproto.codes import Code
 from nodes.qsync.definitions import (
+    FIELDS_MAX,
     IndexDefinition,
     SpaceDefinition,
     definition_of_rows,
@@ -53,8 +54,6 @@ _FLAGS = {
 """The options that a row of `_space` may have."""
 _BY_DEFAULT = IndexDefinition(parts=(Part(0, "unsigned"),))
 ID_MAX = 2147483647
-FIELDS_MAX = 1000
-"""How many fields can be indexed."""
 
 
 def creation(schema: Schema, arguments: Tuple) -> list[object]:
@@ -160,11 +159,7 @@ def _check_one(schema: Schema, number: int, own: dict[tuple[int, Any], Tuple | N
         if indexes:
             raise Rejected(Code.DROP_SPACE, str(number), "the space has indexes")
         return
-    name = str(row[2])
-    try:
-        new = definition_of_rows(row, indexes)
-    except ValueError as error:
-        raise Rejected(Code.ALTER_SPACE, name, str(error)) from None
+    new = definition_of_rows(row, indexes)  # `Space.must_define` has read each of them
     _must_be_servable(
         schema, new, {key: value for (space_id, key), value in own.items() if space_id == number}
     )

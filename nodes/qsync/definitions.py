@@ -15,6 +15,8 @@ from nodes.qsync.keys import Part, Tuple, type_name
 
 ADMIN = 1
 """The user that owns new spaces."""
+FIELDS_MAX = 1000
+"""How many fields can be indexed."""
 ROLES = ((2, "public"), (3, "replication"), (31, "super"))
 """Rows of `_user` as well: no user can have one of these names."""
 
@@ -128,7 +130,7 @@ def definition_of_rows(space: Tuple, indexes: Iterable[Tuple]) -> SpaceDefinitio
         field_count=field_count,
         engine=engine,
         format=tuple(_field(entry) for entry in _list(rest[0] if rest else ())),
-        indexes=tuple(sorted((_index(row) for row in indexes), key=lambda index: index.id)),
+        indexes=tuple(sorted((index_of_row(row) for row in indexes), key=lambda index: index.id)),
     )
 
 
@@ -144,7 +146,8 @@ def _field(entry: object) -> FieldDefinition:
     raise ValueError(f"expected a map with a name as a field of a format, got {entry!r:.120}")
 
 
-def _index(row: Tuple) -> IndexDefinition:
+def index_of_row(row: Tuple) -> IndexDefinition:
+    """The index in a row of `_index`; ValueError, in one sentence, if it is malformed."""
     match row:
         case (int(), int(number), str(name), str(kind), dict(options), parts):
             unique = options.get("unique", True) is not False

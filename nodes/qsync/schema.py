@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator
 
+from nodes.iproto.codes import Code
 from nodes.kernel.errors import StartRefused
 from nodes.qsync import system_spaces as system
 from nodes.qsync.bootstrap import Stored, first_tuples, members_of
 from nodes.qsync.configuration import Configuration
-from nodes.qsync.definitions import definition_of_rows
-from nodes.qsync.keys import Tuple
+from nodes.qsync.definitions import definition_of_rows, index_of_row
+from nodes.qsync.keys import Rejected, Tuple
 from nodes.qsync.spaces import Space, key_of_tuple
 
 FIRST_VERSION = 1
@@ -41,6 +42,8 @@ class Schema:
         self._fill(first_tuples(configuration) if stored is None else stored)
         self.by_id[system.SPACE].on_change = self._space_changed
         self.by_id[system.INDEX].on_change = self._index_changed
+        self.by_id[system.SPACE].must_define = self._must_define_space
+        self.by_id[system.INDEX].must_define = self._must_define_index
 
     def user_spaces(self) -> Iterator[Space]:
         """The spaces that are not system spaces."""
@@ -98,6 +101,20 @@ class Schema:
         space.confirmed[key_of_tuple(row, space.primary_parts)] = row
 
     # ---- changes
+
+    def _must_define_space(self, row: Tuple) -> None:
+        try:
+            definition_of_rows(row, ())
+        except ValueError as error:
+            raise Rejected(Code.ALTER_SPACE, row[2], str(error)) from None
+
+    def _must_define_index(self, row: Tuple) -> None:
+        try:
+            index_of_row(row)
+        except ValueError as error:
+            space = self.by_id.get(int(str(row[0])))
+            name = row[0] if space is None else space.definition.name
+            raise Rejected(Code.ALTER_SPACE, name, str(error)) from None
 
     def _space_changed(self, key: Hashable) -> None:
         assert isinstance(key, int), key

@@ -17,7 +17,7 @@ from operator import is_
 from nodes.iproto.codes import Code
 from nodes.iproto.messages import Response
 from nodes.qsync.bootstrap import Stored
-from nodes.qsync.definitions import IndexDefinition, SpaceDefinition
+from nodes.qsync.definitions import FIELDS_MAX, IndexDefinition, SpaceDefinition
 from nodes.qsync.keys import Part, Rejected, Tuple, has_type, order_of_key, part_of
 from nodes.qsync.system_spaces import SYSTEM_ID_MAX
 
@@ -60,6 +60,8 @@ class Space:
         self.prepared: dict[Hashable, list[tuple[Transaction, Tuple | None]]] = {}
         self.on_change: Callable[[Hashable], None] | None = None
         """Called after the newest version of a key changed: for spaces that define other spaces."""
+        self.must_define: Callable[[Tuple], None] | None = None
+        """Raises Rejected for a tuple that should define another space and does not."""
         self.on_commit: Callable[[], None] | None = None
         """Called when a key's committed version changed."""
         self.source: Space | None = None
@@ -113,6 +115,8 @@ class Space:
         for place in range(len(value), len(self._fields)):
             if not self._fields[place][1]:
                 raise Rejected(Code.FIELD_MISSING, place + 1)
+        if self.must_define is not None:
+            self.must_define(value)
 
     def prepared_version(self, key: Hashable) -> tuple[Tuple | None, Transaction | None]:
         """The newest version of a key and the unfinished transaction that made it, if one did."""
@@ -190,7 +194,7 @@ def _field_rules(definition: SpaceDefinition) -> list[tuple[str, bool]]:
     if definition.engine == "sysview":
         return rules
     for index in definition.indexes:
-        for part in index.parts:
+        for part in (part for part in index.parts if 0 <= part.field < FIELDS_MAX):
             rules.extend([("any", True)] * (part.field + 1 - len(rules)))
             type_, is_nullable = rules[part.field]
             rules[part.field] = (narrower(type_, part.type) or part.type, is_nullable and part.is_nullable)

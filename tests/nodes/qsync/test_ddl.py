@@ -172,6 +172,39 @@ def test_what_is_no_duplicate_fits_a_unique_index(asked: list[str]) -> None:
     assert told[-1][0].startswith("persist"), told
 
 
+SPACE_ROW = '["{}", "_space", [600, 1, "raw", "memtx", 0, {{}}, [{}]]]'
+INDEX_ROW = '["{}", "_index", [513, 1, "second", "tree", {{}}, [{}]]]'
+
+
+@pytest.mark.parametrize(
+    ("asked", "why"),
+    [
+        (SPACE_ROW.format("insert", "5"), "'raw': expected a map with a name as a field of a format, got 5"),
+        (INDEX_ROW.format("insert", "5"), "'notes': expected [field, type] as a part of an index, got 5"),
+        (
+            SPACE_ROW.format("insert", "") + ', ["insert", "_index", [600, 0, "a", "tree", {}, [5]]]',
+            "'600': expected [field, type] as a part of an index, got 5",
+        ),
+    ],
+)
+def test_a_row_that_defines_nothing_is_refused_whatever_comes_behind_it(asked: str, why: str) -> None:
+    """Broken, the node ends when it takes such a row in, though the next statement replaces it."""
+    mended = ', ["delete", "_index", [513, 1]], ["delete", "_space", 600]'
+    for rest in ("", mended):
+        assert answer(f"c1 call qsync.transaction [{asked}{rest}]") == [
+            f"send c1: error 12 Can't modify space {why}"
+        ]
+
+
+def test_an_index_far_behind_the_last_field_is_refused_or_replaced() -> None:
+    """Broken, one statement takes all memory of the node, though the next one replaces what it wrote."""
+    far = INDEX_ROW.format("insert", '[1000000000000, "unsigned"]')
+    (refused,) = answer(transaction(far))
+    assert "no index can be over unsigned in field 1000000000001" in refused
+    (written, *_) = answer(transaction(far, '["delete", "_index", [513, 1]]'))
+    assert written.startswith("persist")
+
+
 def test_changes_of_the_schema_that_waited_for_room_build_on_each_other() -> None:
     """Broken, the second of two new spaces gets the id of the first and is refused, and the second of two changes of a
     space takes back the first."""
