@@ -53,6 +53,7 @@ _MAY_HAVE: dict[int, tuple[tuple[int, Callable[[object], bool]], ...]] = {
     Type.PROMOTE: ((_REPLICA_ID, _is_number), (_LSN, _is_number), (_TERM, _is_number), (_VCLOCK, is_vclock)),
     Type.CONFIRM: ((_REPLICA_ID, _is_number), (_LSN, _is_number)),
 }
+_MAY_HAVE |= dict.fromkeys((Type.UPDATE, Type.UPSERT), ((int(Key.INDEX_BASE), _is_number),))
 _MAY_HAVE |= {Type.DEMOTE: _MAY_HAVE[Type.PROMOTE], Type.ROLLBACK: _MAY_HAVE[Type.CONFIRM]}
 
 

@@ -40,7 +40,7 @@ from nodes.qsync.options import Options
 from nodes.qsync.ownership import Ownership
 from nodes.qsync.ownership_2_6 import ImplicitOwnership
 from nodes.qsync.promotions import Promotions
-from nodes.qsync.records import CONTROL, Records, is_nothing
+from nodes.qsync.records import CONTROL, DATA, Records, is_nothing
 from nodes.qsync.snapshot import QueueState
 from nodes.qsync.sometimes import Sometimes
 from nodes.qsync.spaces import Change, Space, Transaction, commit
@@ -222,18 +222,15 @@ class Commits:
         assert not self.records.is_behind_barrier, "nothing is taken in behind a ROLLBACK that is not on disk"
         # Judged before they are numbered: rows that contradict leave nothing in the journal.
         rows = self._filtered(rows, sender)
-        for changed in rows if rows[-1].type not in CONTROL else ():
-            if changed.type != Type.NOP and number(changed, Key.SPACE_ID) not in self.spaces:
-                raise Contradiction(Code.NO_SUCH_SPACE, number(changed, Key.SPACE_ID))
+        transaction, wait_ack = (None, False) if rows[-1].type in CONTROL else self._read_of_peer(rows)
         write = self.journal.write(rows)
-        row = write.rows[-1]
-        if row.type in CONTROL:
+        if transaction is None:
+            row = write.rows[-1]
             # Noted now, not when it is on disk: the rows behind it are judged by what it will have confirmed.
             if row.type == Type.CONFIRM and number(row, Key.REPLICA_ID) == self.limbo.owner_id:
                 self.limbo.confirming_lsn = max(self.limbo.confirming_lsn, number(row, Key.LSN))
             self.records.write(write)
             return
-        transaction, wait_ack = self._read(write.rows)
         wait_sync = wait_ack or (len(self.limbo) > 0 and not is_nothing(write.rows))
         if wait_sync:
             may_enter = self.ownership.enter(write.origin)
@@ -242,6 +239,18 @@ class Commits:
         # it. An asynchronous entry with an lsn would commit with the entry before it, written or not.
         entry = Entry(transaction, wait_ack, lsn=write.lsn if wait_ack else UNWRITTEN) if wait_sync else None
         self._begin(write, transaction, entry)
+
+    def _read_of_peer(self, rows: tuple[Row, ...]) -> tuple[Transaction, bool]:
+        """As `_read`; Contradiction for rows that make no change here which they could make."""
+        for row in (row for row in rows if row.type != Type.NOP):
+            if row.type not in DATA:
+                raise Contradiction(Code.UNKNOWN_REQUEST_TYPE, row.type)
+            if number(row, Key.SPACE_ID) not in self.spaces:
+                raise Contradiction(Code.NO_SUCH_SPACE, number(row, Key.SPACE_ID))
+        try:
+            return self._read(rows)
+        except Rejected as rejected:
+            raise Contradiction(rejected.code, message=str(rejected)) from rejected
 
     def _filtered(self, rows: tuple[Row, ...], sender: int) -> tuple[Row, ...]:
         if not self.ownership.knows_terms:

@@ -49,10 +49,10 @@ KEPT_AFTER_ROLLBACK = "got a request lsn that was rolled back"
 
 
 class Contradiction(Exception):
-    """Rows that must not be taken in; carries Tarantool's code (244; 36: no such space; 5: no node may send it)."""
+    """Rows that must not be taken in; carries Tarantool's code (244; 5: no node may send it; else as for a request)."""
 
-    def __init__(self, code: Code, *arguments: object) -> None:
-        super().__init__(code.text(*arguments))
+    def __init__(self, code: Code, *arguments: object, message: str = "") -> None:
+        super().__init__(message or code.text(*arguments))
         self.code = code
 
 

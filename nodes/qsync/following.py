@@ -210,7 +210,8 @@ class Following:
     def _stop_following(self, applier: Applier, row: Row, message: str) -> None:
         """The peer's history contradicts the own one: take no more rows from it in this life."""
         applier.message = message
-        fields = {"peer": applier.peer, "origin": row.replica_id, "row": Type(row.type).name, "lsn": row.lsn}
+        kind = next((known.name for known in Type if known == row.type), row.type)
+        fields = {"peer": applier.peer, "origin": row.replica_id, "row": kind, "lsn": row.lsn}
         self._out.append(Log("error", message, fields))
         self._drop(applier.link, message)
 

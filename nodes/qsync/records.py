@@ -17,6 +17,8 @@ _BARRIERS = frozenset({Type.ROLLBACK.value, Type.PROMOTE.value, Type.DEMOTE.valu
 """Rows that discard entries: later rows may only be taken in when these have taken effect."""
 CONTROL = _BARRIERS | {Type.CONFIRM.value}
 """Rows that decide about entries."""
+DATA = frozenset({Type.INSERT, Type.REPLACE, Type.UPDATE, Type.UPSERT, Type.DELETE})
+"""Rows that change a space."""
 
 Waiting = Entry | Transaction | None
 """The subject of a write: a limbo entry, a transaction outside the limbo, or nothing (a control row)."""
