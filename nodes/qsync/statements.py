@@ -17,8 +17,8 @@ A transaction is a list of statements, each a list:
 | `["scan", space, from, below]` | the tuples with from ≤ key < below, in key order; nil: no bound |
 
 `space` is an id or a name; a key of several parts is a list. `cas` compares the second field of the tuple (nil if
-there is no tuple), `append` and `add` begin with an empty list and 0, and `least` may be left out. A statement that
-changes a tuple replaces it as a whole; operations are those of `nodes.qsync.updates`.
+there is no tuple), `append` and `add` begin with an empty list and 0, and `least` may be left out. These and `take`
+replace a tuple as a whole, in a space with the first field as its key. `nodes.qsync.updates` defines operations.
 """
 
 from __future__ import annotations
@@ -102,7 +102,11 @@ def _malformed(number: int, statement: object) -> Rejected:
 
 
 def _set(evaluation: Evaluation, space: Space, key: Hashable, value: object, result: object) -> None:
-    """Replace the tuple of a key of one part; its second field is the value."""
+    """Replace the tuple of a key that is its first field alone; its second field is the value."""
+    if [part.field for part in space.primary_parts] != [0]:
+        raise Rejected(
+            Code.ILLEGAL_PARAMS, f"the key of space '{space.definition.name}' is not the first field"
+        )
     made = (key.value if isinstance(key, Truth) else key, value)
     evaluation.put(space, space.key_of(made), made, Type.REPLACE)
     evaluation.outcome.results.append(result)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 
 from nodes.iproto.codes import Code
+from nodes.iproto.packing import pack
 from nodes.qsync.configuration import SpaceDefinition
+from nodes.qsync.definitions import IndexDefinition
 from nodes.qsync.evaluation import Evaluation, Outcome
-from nodes.qsync.keys import Rejected
+from nodes.qsync.keys import Part, Rejected
 from nodes.qsync.spaces import Space, Transaction, commit, prepare
 from nodes.qsync.statements import run, writes
 
@@ -148,3 +150,25 @@ def test_a_position_of_several_zeros_is_none(path: str) -> None:
     """If it failed, the last field, or element, would be changed: positions count from 1, and −1 is the last one."""
     with pytest.raises(Rejected, match="invalid JSON in position"):
         evaluated(space(("a", [1])), ["update", "s", "a", [["=", path, 2]]])
+
+
+@pytest.mark.parametrize("statement", [["cas", "s", 5, 5, 9], ["append", "s", 5, 1], ["add", "s", 5, 1]])
+def test_a_key_that_is_not_the_first_field_is_not_written_into_it(statement: list[object]) -> None:
+    """If it failed, such a statement would write a tuple of another key beside the one that it is about."""
+    made = Space(SpaceDefinition(id=512, name="s", indexes=(IndexDefinition(parts=(Part(1, "unsigned"),)),)))
+    made.confirmed[5] = ("x", 5) if statement[0] != "append" else ("x", [])
+    with pytest.raises(Rejected, match="the key of space 's' is not the first field"):
+        evaluated(made, statement)
+
+
+def test_a_tuple_that_no_log_could_hold_is_refused() -> None:
+    """If it failed, a value that a path leads into another one would end the node when it writes its log."""
+    deep: object = 1
+    for _ in range(600):
+        deep = [deep]
+    made = space(("a", deep))
+    into = ["update", "s", "a", [["=", "[2]" + "[1]" * 599, deep]]]
+    with pytest.raises(Rejected, match="the tuple is nested too deep"):
+        evaluated(made, into)
+    (change,) = evaluated(made, ["replace", "s", ["b", deep]]).changes
+    assert pack({"spaces": {"s": [change.tuple]}})
