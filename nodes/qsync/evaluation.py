@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 
 from nodes.iproto.codes import Code
 from nodes.iproto.messages import Key, Row, Type
+from nodes.iproto.packing import pack
 from nodes.qsync.definitions import IndexDefinition
 from nodes.qsync.journal import Draft
 from nodes.qsync.keys import Rejected, Tuple, exact_key
@@ -23,6 +24,8 @@ from nodes.qsync.updates import read_operations, updated
 
 _NOBODY = object()
 """A key that no tuple has."""
+_ENVELOPES = 8
+"""More arrays and maps than any message or file has around a tuple."""
 _SPACE_ID, _INDEX_ID = Key.SPACE_ID.value, Key.INDEX_ID.value
 _KEY, _TUPLE = Key.KEY.value, Key.TUPLE.value
 
@@ -171,6 +174,7 @@ class Evaluation:
             if self._is_taken(space, index, key, value):
                 self.outcome.duplicate = _duplicate(space, index)
                 return False
+        _must_not_be_too_deep(value)
         self._change(space, key, value, kind, {_SPACE_ID: space.definition.id, _TUPLE: value})
         return True
 
@@ -195,6 +199,18 @@ class Evaluation:
         self.outcome.changes.append(Change(space, key, value))
         if not definition.is_temporary:
             self.outcome.drafts.append(Draft(kind.value, body, definition.is_local))
+
+
+def _must_not_be_too_deep(value: Tuple) -> None:
+    """Raises Rejected for a tuple that no log, answer or snapshot could hold: a path can lead a value into another."""
+    if any(isinstance(field, list | tuple | dict) for field in value):
+        wrapped: object = value
+        for _ in range(_ENVELOPES):
+            wrapped = (wrapped,)
+        try:
+            pack(wrapped)
+        except ValueError:
+            raise Rejected(Code.ILLEGAL_PARAMS, "the tuple is nested too deep") from None
 
 
 def _duplicate(space: Space, index: IndexDefinition) -> Rejected:
