@@ -283,13 +283,15 @@ def _seconds(why: str) -> Callable[[object], int]:
         seconds = _number(value)
         if not seconds > 0:
             raise ValueError(why)
-        return int(min(seconds, FOREVER_S) * SECOND_NS)
+        return _interval(seconds)
 
     return convert
 
 
 def _interval(value: object) -> int:
-    return max(int(min(_number(value), FOREVER_S) * SECOND_NS), 0)
+    """Nanoseconds: 0 for 0 or less, and never for more."""
+    seconds = _number(value)
+    return max(int(min(seconds, FOREVER_S) * SECOND_NS), int(seconds > 0))
 
 
 def _delay(value: object) -> int:

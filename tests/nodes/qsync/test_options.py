@@ -206,3 +206,21 @@ def test_2_6_knows_no_elections() -> None:
         ours.set({"replication_synchro_quorum": "N / 2 + 1"})
     ours.set({"replication_synchro_quorum": None})
     assert ours.quorum == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "field"),
+    [
+        ("replication_timeout", "replication_timeout_ns"),
+        ("replication_synchro_timeout", "synchro_timeout_ns"),
+        ("txn_synchro_timeout", "waits_ns"),
+        ("election_timeout", "election_timeout_ns"),
+        ("checkpoint_interval", "checkpoint_interval_ns"),
+        ("wal_cleanup_delay", "wal_cleanup_delay_ns"),
+    ],
+)
+def test_a_time_below_a_nanosecond_is_one(name: str, field: str) -> None:
+    """Broken, a timeout above 0 is none: the node gives up all peers, or the client waits for another one."""
+    some = options(rollback_on_timeout=False)
+    some.set({name: 1e-300})
+    assert getattr(some, field) == 1
