@@ -19,9 +19,13 @@ A `Row` is both a frame of the replication stream and an entry of an xlog file. 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
+
+UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+"""The form of a UUID in messages, tuples and files."""
 
 
 class Type(IntEnum):

@@ -24,13 +24,13 @@ Tuples, keys and arguments come as Python tuples; arrays inside them are lists.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import TypeVar
 
 from nodes.iproto.codes import Code
 from nodes.iproto.errors import MalformedFrame, shown
 from nodes.iproto.messages import (
+    UUID,
     Auth,
     Call,
     Checked,
@@ -73,7 +73,6 @@ _NAMES = {_KEY: "key", _TUPLE: "tuple", _FUNCTION_NAME: "function name", _USER_N
     int(Key.VCLOCK): "vector clock",
 }
 """Tarantool's names for fields, in its errors about a missing one."""
-_UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
 
 class Refused(Exception):
@@ -299,7 +298,7 @@ def _vclock(body: Map) -> dict[int, int]:
 
 def _uuid(body: Map, key: int, field: str) -> str:
     value = _required(body, key, str)
-    if not _UUID.fullmatch(value):
+    if not UUID.fullmatch(value):
         raise Refused(Code.INVALID_MSGPACK, field)
     return value
 

@@ -31,7 +31,7 @@ from crc32c import crc32c
 from zstandard import ZstdCompressor, ZstdDecompressor, ZstdError
 
 from nodes.iproto.errors import MalformedFrame, XlogError
-from nodes.iproto.messages import Row
+from nodes.iproto.messages import UUID, Row
 from nodes.iproto.packing import pack, unpack_some
 from nodes.iproto.rows import packed_row, rows_of
 from nodes.kernel import vclock as vclocks
@@ -54,7 +54,6 @@ _COMPRESS_FROM_BYTES = 2048
 _UNPACKED_BYTES_MAX = 1 << 30
 _HEADER_BYTES_MAX = 4096
 
-_UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _NUMBER = r"(?:0|[1-9]\d*)"
 _VCLOCK = re.compile(rf"\{{\s*({_NUMBER}\s*:\s*{_NUMBER}\s*(,\s*{_NUMBER}\s*:\s*{_NUMBER}\s*)*)?\}}")
 _COMPONENT = re.compile(r"(\d+)\s*:\s*(\d+)")
@@ -302,7 +301,7 @@ def _field(line: str) -> tuple[str, str]:
 
 
 def _uuid(text: str) -> str:
-    if not _UUID.fullmatch(text):
+    if not UUID.fullmatch(text):
         raise XlogError(f"expected the UUID of an instance in the header of an xlog, got {text!r:.80}")
     return text
 

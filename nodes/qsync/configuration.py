@@ -6,10 +6,12 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
-from types import MappingProxyType
-from typing import Any, Literal
+from functools import cache
+from types import MappingProxyType, UnionType
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
-from nodes.kernel.quorum import LINEARIZABLE_FORMULA, check, check_linearizable, evaluate
+from nodes.iproto.messages import UUID
+from nodes.kernel.quorum import LINEARIZABLE_FORMULA, NODES_MAX, check, check_linearizable, evaluate
 from nodes.qsync.definitions import ROLES, SpaceDefinition, definition_from_json
 from nodes.qsync.election import FENCINGS, MODES, Fencing, Mode
 
@@ -263,7 +265,7 @@ class Configuration:
         """The configuration in the bytes of `to_json`. Raises ValueError, with one sentence, if it is invalid."""
         try:
             fields: Mapping[str, Any] = json.loads(data)
-            return cls(
+            made = cls(
                 **{
                     **fields,
                     "members": tuple(Identity(**member) for member in fields["members"]),
@@ -272,12 +274,54 @@ class Configuration:
                     "users": tuple(map(_user_from_json, fields.get("users", ()))),
                 }
             )
-        except (TypeError, KeyError) as error:
+            made._must_be_sound()
+        except (TypeError, KeyError, AttributeError, RecursionError) as error:
             raise ValueError(f"not a configuration of a qsync node: {error}") from error
+        return made
+
+    def _must_be_sound(self) -> None:
+        """Raises ValueError for what only a file can have wrong: types, numbers and UUIDs, things named twice."""
+        indexes = [index for space in self.spaces for index in space.indexes]
+        fields = [field for space in self.spaces for field in space.format]
+        parts = [part for index in indexes for part in index.parts]
+        for each in (self, *self.members, *self.users, *self.spaces, *fields, *indexes, *parts):
+            _must_have_its_types(each)
+        for uuid in (self.cluster_uuid, *(member.uuid for member in self.members)):
+            if not UUID.fullmatch(uuid):
+                raise ValueError(f"expected the UUID of a cluster or member, got {uuid!r}")
+        ids, space_ids = [member.id for member in self.members], [space.id for space in self.spaces]
+        if not all(0 <= number <= NODES_MAX for number in ids) or min(space_ids, default=512) < 512:
+            raise ValueError(
+                f"expected members 0 to {NODES_MAX} and spaces from 512 on, got {ids} and {space_ids}"
+            )
+        for what, values in {
+            "members of different names": [member.name for member in self.members],
+            "members of different ids": [number for number in ids if number],
+            "members of different UUIDs": [member.uuid for member in self.members],
+            "spaces of different ids": space_ids,
+            "spaces of different names": [space.name for space in self.spaces],
+        }.items():
+            if len({*values}) < len(values):
+                raise ValueError(f"expected {what}, got {values}")
 
 
 def _user_from_json(fields: Mapping[str, Any]) -> User:
-    name, may = fields["name"], fields.get("may", list(RIGHTS))
-    if not isinstance(name, str) or not isinstance(may, list):  # a word would become letters
-        raise ValueError(f"expected a user with a name, and a list of rights as may, got {dict(fields)!r}")
+    may = fields.get("may", list(RIGHTS))
+    if not isinstance(may, list):  # a word would become letters
+        raise ValueError(f"expected a user with a list of rights as may, got {dict(fields)!r}")
     return User(**{**fields, "may": tuple(may)})
+
+
+def _must_have_its_types(value: object) -> None:
+    for name, kinds in _kinds(type(value)).items():
+        if type(getattr(value, name)) not in kinds:
+            expected = f"{name} of a {type(value).__name__} as {' or '.join(kind.__name__ for kind in kinds)}"
+            raise ValueError(f"expected {expected}, got {getattr(value, name)!r:.80}")
+
+
+@cache
+def _kinds(of: type) -> Mapping[str, tuple[type, ...]]:
+    """Field → the types of its value; `_WORDS` has the fields that are words."""
+    hints = get_type_hints(of).items()
+    kinds = {name: get_args(h) if isinstance(h, UnionType) else (get_origin(h) or h,) for name, h in hints}
+    return {name: each for name, each in kinds.items() if all(isinstance(kind, type) for kind in each)}

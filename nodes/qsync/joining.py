@@ -19,10 +19,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import count
-from uuid import UUID
 
 from nodes.iproto.codes import Code
 from nodes.iproto.messages import (
+    UUID,
     Join,
     JoinMeta,
     JoinSnapshot,
@@ -54,16 +54,14 @@ REPLICAS_MAX = 31
 
 
 def check_member(change: Change, me: int) -> None:
-    """Raises Rejected if a client's write to `_cluster` removes this node itself, as in Tarantool."""
+    """Raises Rejected, as Tarantool does, if a client's write to `_cluster` is about this node, or names no member."""
     if change.key == me:
         raise Rejected(Code.LOCAL_INSTANCE_ID_IS_READ_ONLY, me)
     if change.tuple is None:
         return
     text = change.tuple[1] if len(change.tuple) > 1 else None
-    try:
-        UUID(str(text))
-    except ValueError as error:
-        raise Rejected(Code.INVALID_UUID, text) from error
+    if not UUID.fullmatch(str(text)):
+        raise Rejected(Code.INVALID_UUID, text)
     if not (isinstance(change.key, int) and 0 < change.key <= REPLICAS_MAX):
         raise Rejected(Code.ILLEGAL_PARAMS, f"a replica id is 1 to {REPLICAS_MAX}, got {change.key!r}")
 

@@ -73,11 +73,52 @@ def test_users_of_a_file_have_rights_as_a_list_or_all() -> None:
         Configuration.from_json(json.dumps(data).encode())
 
 
-@pytest.mark.parametrize("data", [b'{"name": "n1"}', b"[]", b'{"members": [], "spaces": [], "more": 1}'])
+@pytest.mark.parametrize(
+    "data", [b'{"name": "n1"}', b"[]", b'{"members": [], "spaces": [], "more": 1}', b"[" * 9999]
+)
 def test_what_is_no_configuration_is_told_in_a_line(data: bytes) -> None:
     """Broken, a mistake in a file ends in a traceback."""
     with pytest.raises(ValueError, match="not a configuration of a qsync node"):
         Configuration.from_json(data)
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "words"),
+    [
+        (
+            ("replication_timeout_ns",),
+            float("nan"),
+            "replication_timeout_ns of a Configuration as int, got nan",
+        ),
+        (("replication_timeout_ns",), None, "replication_timeout_ns of a Configuration as int, got None"),
+        (("checkpoint_count",), True, "checkpoint_count of a Configuration as int, got True"),
+        (("read_only",), "no", "read_only of a Configuration as bool, got 'no'"),
+        (("quorum",), 1.5, "quorum of a Configuration as int or str, got 1.5"),
+        (("txn_synchro_timeout_ns",), 1.5, "as int or NoneType, got 1.5"),
+        (("cluster_uuid",), "x", "the UUID of a cluster or member, got 'x'"),
+        (("members", 0, "uuid"), "n1", "the UUID of a cluster or member, got 'n1'"),
+        (("members", 1, "id"), "2", "id of a Identity as int, got '2'"),
+        (("members", 1, "id"), 1, "members of different ids"),
+        (("members", 1, "id"), 32, "members 0 to 31"),
+        (("members", 1, "name"), "n1", "members of different names"),
+        (("members", 1, "uuid"), configuration("n1").me.uuid, "members of different UUIDs"),
+        (("spaces", 0, "id"), 280, "spaces from 512 on"),
+        (("spaces", 0, "id"), 513, "spaces of different ids"),
+        (("spaces", 0, "is_sync"), 1, "is_sync of a SpaceDefinition as bool, got 1"),
+        (("spaces", 0, "indexes", 0, "parts", 0, "field"), "0", "field of a Part as int, got '0'"),
+    ],
+)
+def test_a_wrong_value_in_a_file_is_told_before_the_node_starts(
+    path: tuple[str | int, ...], value: object, words: str
+) -> None:
+    """Broken, the node starts, and ends with a traceback at the first use of it, or cannot read what it wrote."""
+    data = json.loads(configuration("n1").to_json())
+    place = data
+    for step in path[:-1]:
+        place = place[step]
+    place[path[-1]] = value
+    with pytest.raises(ValueError, match=words):
+        Configuration.from_json(json.dumps(data).encode())
 
 
 def test_an_older_node_can_read_what_is_not_set() -> None:

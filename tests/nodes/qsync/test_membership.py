@@ -144,5 +144,5 @@ def test_what_is_no_member_is_refused() -> None:
     cluster = VirtualCluster(13)
     cluster.promote()
     cluster.run(100)
-    for row in ([4, "no uuid"], [32, UUID.format(4)]):
+    for row in ([4, "no uuid"], [4, UUID.format(4).replace("-", "")], [32, UUID.format(4)]):
         assert isinstance(asked(cluster, "n1", "box.space._cluster:insert", row).reply, Refusal)
