@@ -75,7 +75,10 @@ class Disconnected:
 
 @dataclass(frozen=True, slots=True)
 class TimerFired:
-    """The time of a `SetTimer` with this name is over, and no later effect has set or cancelled the timer."""
+    """The time of a `SetTimer` with this name is over, and no later effect has set or cancelled the timer.
+
+    In the simulator, the rate of the clock at that effect counts: if it has slowed down since, this comes early.
+    """
 
     name: str
 

@@ -8,7 +8,7 @@ from typing import Any
 
 
 class Agenda:
-    """`now_ns` is integer nanoseconds since the world began; it only moves when something happens."""
+    """`now_ns` is integer nanoseconds since the world began; it moves when something happens, and never back."""
 
     def __init__(self) -> None:
         self.now_ns = 0
@@ -21,8 +21,7 @@ class Agenda:
         heapq.heappush(self._heap, (max(time_ns, self.now_ns), self._sequence, action, arguments))
 
     def after(self, delay_ns: int, action: Callable[..., None], *arguments: Any) -> None:
-        self._sequence += 1
-        heapq.heappush(self._heap, (self.now_ns + delay_ns, self._sequence, action, arguments))
+        self.at(self.now_ns + delay_ns, action, *arguments)
 
     def advance(self) -> bool:
         """Do the next thing; False if there is none."""

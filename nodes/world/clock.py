@@ -32,7 +32,7 @@ class NodeClock:
         self.drift_ppm = drift_ppm
 
     def true_duration_ns(self, local_ns: int) -> int:
-        """How long a timer of `local_ns` really takes: when it fires, that much has passed on the node's clock.
+        """How long a timer of `local_ns` really takes, at the present drift: a later change of it moves no timer.
 
         Rounded up: a timer that is a nanosecond early would be set again for nothing at all, and again, for ever.
         """

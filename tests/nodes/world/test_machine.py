@@ -414,6 +414,18 @@ def test_a_timer_that_is_set_anew_fires_once_at_its_new_time() -> None:
     assert stage.puppet().events.count(TimerFired("t")) == 1
 
 
+def test_a_timer_that_is_over_when_it_is_set_fires_at_once() -> None:
+    """Broken, the time of the whole world goes back: a deadline of the past is less than no time away."""
+    stage = Stage()
+    link = stage.link()
+    stage.puppet().order(TimerFired, Log("info", "over"))
+    logged: list[int] = []
+    stage.machine().on_log = lambda name, line: logged.append(stage.world.agenda.now_ns)
+    before_ns = stage.world.agenda.now_ns
+    stage.tell(link, "go", SetTimer("past", -1_000 * MILLISECOND))
+    assert logged and min(logged) >= before_ns
+
+
 def test_a_node_that_starts_again_begins_from_its_files() -> None:
     """Broken, what a life had in memory outlives it, or the node counts as one that ended by itself."""
     stage = Stage()
