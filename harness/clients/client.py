@@ -51,13 +51,17 @@ class NotDone(Exception):
 
 
 def in_words(error: Exception) -> str:
-    """The error of an operation that a client ended like this."""
+    """The error of an operation that a client ended like this; a record can hold it."""
     if isinstance(error, TimeoutError):
         return "timeout"
+    text = str(getattr(error, "strerror", None) or error)
     if isinstance(error, NotDone):
-        return str(error) or "not done"
-    text = getattr(error, "strerror", None) or str(error)
-    return f"{type(error).__name__}: {text}"[:200] if text else type(error).__name__
+        text = text or "not done"
+    else:
+        text = f"{type(error).__name__}: {text}"[:200] if text else type(error).__name__
+    return text.encode(
+        "utf-8", "backslashreplace"
+    ).decode()  # a store's bytes may stand in it as lone surrogates
 
 
 class Connected(Protocol):

@@ -64,7 +64,11 @@ def failed(error: str, *, is_read: bool, role: str | None = None) -> Completion:
 
 def unexpected(data: object, *, is_read: bool, role: str | None = None) -> Completion:
     """The completion for an answer that makes no sense."""
-    return failed(f"unexpected answer {data!r}"[:200], is_read=is_read, role=role)
+    try:
+        text = f"unexpected answer {data!r}"[:200]
+    except Exception:  # nested too deep, or a class of a user's own
+        text = f"unexpected answer, of type {type(data).__name__}, which cannot be shown"
+    return failed(text, is_read=is_read, role=role)
 
 
 def fitting(outcome: object, asked: Asked) -> Outcome:
@@ -76,7 +80,8 @@ def fitting(outcome: object, asked: Asked) -> Outcome:
 
 
 def can_be_recorded(value: object, as_type: type) -> bool:
-    """Whether a line of a record holds the value, and gives it back as this type."""
+    """Whether a line of a record can hold the value, and be read as this type. What JSON lacks is another value there:
+    bytes are text, and a NaN is null."""
     try:
         msgspec.json.decode(msgspec.json.encode(value), type=as_type)
     except (TypeError, ValueError, OverflowError, RecursionError):  # every error of msgspec is a ValueError
