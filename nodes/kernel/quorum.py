@@ -27,16 +27,17 @@ DEFAULT_FORMULA = "N / 2 + 1"
 LINEARIZABLE_FORMULA = "N - Q + 1"
 
 _TOKEN = re.compile(
-    r"\s*(?:(0[xX][0-9a-fA-F]+|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)|(math\.\w+|\w+)|(.))", re.ASCII
+    r"\s*(?:(0[xX][0-9a-fA-F]+|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)|(math\.\w+|\w+)|(--|.))", re.ASCII
 )
+"""`--` begins a comment in Lua: it is no operator, and so it is refused."""
 _DEPTH_MAX = 50
 
 _FUNCTIONS: Mapping[str, tuple[int, int, Callable[..., float]]] = {
-    "math.ceil": (1, 1, lambda x: float(math.ceil(x))),
-    "math.floor": (1, 1, lambda x: float(math.floor(x))),
+    "math.ceil": (1, 1, lambda x: float(math.ceil(x)) if math.isfinite(x) else x),
+    "math.floor": (1, 1, lambda x: float(math.floor(x)) if math.isfinite(x) else x),
     "math.abs": (1, 1, abs),
     "math.sqrt": (1, 1, lambda x: math.sqrt(x) if x >= 0 else math.nan),
-    "math.fmod": (2, 2, math.fmod),
+    "math.fmod": (2, 2, lambda x, y: math.fmod(x, y) if y and math.isfinite(x) else math.nan),
     "math.min": (1, 99, min),
     "math.max": (1, 99, max),
 }
@@ -107,6 +108,26 @@ def _value(formula: str, nodes: int, writes: int) -> int:
     return math.floor(value) if math.isfinite(value) else -1
 
 
+def _quotient(value: float, divisor: float, sign: str) -> float:
+    """`/` or `%` of doubles, where Python raises an error instead of infinity or NaN."""
+    if divisor:
+        return value / divisor if sign == "/" else value % divisor
+    return (
+        math.nan if sign == "%" or not value else math.copysign(math.inf, value) * math.copysign(1, divisor)
+    )
+
+
+def _power(base: float, exponent: float) -> float:
+    """`^` of doubles, likewise."""
+    is_odd = math.isfinite(exponent) and exponent % 2 == 1
+    try:
+        return math.pow(base, exponent)
+    except OverflowError:
+        return -math.inf if base < 0 and is_odd else math.inf
+    except ValueError:
+        return math.nan if base else math.copysign(math.inf, base if is_odd else 1)
+
+
 class _Parser:
     """Recursive descent that computes as it goes; Lua's precedence: ^, unary minus, * / %, + −."""
 
@@ -156,7 +177,7 @@ class _Parser:
         value = self._unary()
         while sign := self._next_is("*", "/", "%"):
             factor = self._unary()
-            value = value * factor if sign == "*" else value / factor if sign == "/" else value % factor
+            value = value * factor if sign == "*" else _quotient(value, factor, sign)
         return value
 
     def _unary(self) -> float:
@@ -172,7 +193,7 @@ class _Parser:
 
     def _power(self) -> float:
         base = self._atom()
-        return math.pow(base, self._unary()) if self._next_is("^") else base
+        return _power(base, self._unary()) if self._next_is("^") else base
 
     def _atom(self) -> float:
         if self._place >= len(self._tokens):

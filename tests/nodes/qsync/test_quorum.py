@@ -32,6 +32,17 @@ from nodes.kernel.quorum import NODES_MAX, BadQuorum, check, evaluate
         ("math.ceil(N / 2 + 0.1)", 4, 3),
         ("math.floor(math.sqrt(N)) + math.abs(-1) + math.fmod(N, 2)", 9, 5),
         ("1e0 + .5", 2, 1),
+        ("math.min(N / (N - 1), 3)", 1, 3),
+        ("math.min(N / (N - 1), 3)", 2, 2),
+        ("math.max(1, -1 / 0)", 3, 1),
+        ("math.max(1, 1 / -(N - N))", 3, 1),
+        ("math.min(3, 10 ^ 400)", 3, 3),
+        ("math.max(3, (-10) ^ 401)", 3, 3),
+        ("math.min(math.ceil(1 / 0), math.floor(0 ^ -1), 2)", 3, 2),
+        ("math.max(2, (-8) ^ 0.5)", 3, 2),
+        ("math.max(2, N % 0)", 3, 2),
+        ("math.max(2, math.fmod(N, 0))", 3, 2),
+        ("1 - -1", 3, 2),
     ],
 )
 def test_formulas_are_lua_arithmetic(formula: str, nodes: int, quorum: int) -> None:
@@ -43,6 +54,8 @@ def test_formulas_are_lua_arithmetic(formula: str, nodes: int, quorum: int) -> N
     ("quorum", "message"),
     [
         ("aaa", "Expression should return a number"),
+        ("3 --1", "Failed to load 3 --1: unexpected symbol near '--'"),
+        ("0 / 0", "the formula is evaluated to the quorum -1 for replica number 1, which is out of range [1;31]"),
         ("N - 1", "the formula is evaluated to the quorum 0 for replica number 1, which is out of range [1;31]"),
         ("N + 1", "the formula is evaluated to the quorum 32 for replica number 31, which is out of range [1;31]"),
         ("1 / 0", "the formula is evaluated to the quorum -1 for replica number 1, which is out of range [1;31]"),
