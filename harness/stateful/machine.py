@@ -95,7 +95,7 @@ class ClusterMachine(RuleBasedStateMachine):
         self.nodes = self.run.plan.node_names
         workload = self.run.parts.workload
         self._generator = workload.generator(self.run.plan, 0)
-        self._steps = 0
+        self._steps = -1  # Hypothesis looks at the invariants once before the first step
         self._is_over = False
         self._began_ns = self.run.now_ns()
 
@@ -257,7 +257,7 @@ class ClusterMachine(RuleBasedStateMachine):
 
     def _is_due(self) -> bool:
         self._steps += 1
-        return self.check_every > 0 and self._steps % self.check_every == 0
+        return self._steps > 0 and self.check_every > 0 and self._steps % self.check_every == 0
 
     def teardown(self) -> None:
         """The end of the run, and its verdict by all that the system promises. Raises Anomaly."""

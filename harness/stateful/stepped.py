@@ -79,10 +79,6 @@ class _Commanded(Conductor):
         """The active faults; a fault stays active until it has healed."""
         return self._nemesis.active
 
-    @property
-    def failure(self) -> Exception | None:
-        return self._course.failure
-
     def drawn_name(self, node: str) -> str:
         """The name of this node in a drawn-out plan, which names the present leader as the first node."""
         return self._present.name(node)

@@ -199,6 +199,15 @@ def test_a_machine_under_which_nothing_succeeds_fails(monkeypatch: pytest.Monkey
         run(QSYNC, number=1, steps=2)
 
 
+@pytest.mark.parametrize(("every", "looks"), [(0, []), (5, [5, 10]), (1, [*range(1, 13)])])
+def test_the_checkers_look_after_each_so_many_steps(every: int, looks: list[int]) -> None:
+    """If it failed, a run of as many steps as lie between two looks would be looked at before its last step."""
+    machine = type("Machine", (ClusterMachine,), {"plan": QSYNC, "check_every": every})()
+    asked = [machine._is_due() for _ in range(13)]  # Hypothesis asks before the first step, and after each
+    machine.run.close()
+    assert [step for step, is_due in enumerate(asked) if is_due] == looks
+
+
 def test_groups_are_one_side_of_each_partition() -> None:
     """If it failed, some partitions would never be drawn, or a cut would cut nothing."""
     assert groups(("n1", "n2", "n3")) == [("n1",), ("n2",), ("n3",)]
