@@ -7,7 +7,7 @@ node gets `Persisted`; when one of its records failed, the node gets `Persisted`
 `PersistFailed`, before any other event.
 
 A node with a step that raises is broken, and must not close its connections in order: the process ends on the spot. So
-does a node that refuses to go on among its peers (`StartRefused`), with a line on stderr instead of a traceback.
+does a node that refuses to go on (`StartRefused`), with a line on stderr instead of a traceback.
 """
 
 from __future__ import annotations

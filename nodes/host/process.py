@@ -2,8 +2,8 @@
 
 The line is `{"ready":true,"node":…,"pid":…,"port":…}` once it listens and the node has taken its files, or
 `{"ready":false,"error":"one sentence"}`. Exit codes: 0 stopped by SIGTERM or SIGINT, 1 did not come up, or refused to
-go on among its peers, 64 wrong use, 70 the node (or this host) is broken, 129 the process at the other end of stdin is
-gone.
+go on (its peers, its disk), 64 wrong use, 70 the node (or this host) is broken, 129 the process at the other end of
+stdin is gone.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ class Node(Protocol):
     def step(self, event: Event, now: Instant) -> Sequence[Effect]:
         """Take one event at one instant. An exception means that the node is broken: the host ends it.
 
-        Two are no defect: StartRefused (its files do not let it start) and StartAgain (`nodes.kernel.errors`).
+        Two are no defect: StartRefused (its files, disk or peers) and StartAgain (`nodes.kernel.errors`).
         """
         ...
 
