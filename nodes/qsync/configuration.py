@@ -294,13 +294,14 @@ class Configuration:
             raise ValueError(
                 f"expected members 0 to {NODES_MAX} and spaces from 512 on, got {ids} and {space_ids}"
             )
-        for what, values in {
+        told_apart: dict[str, list[Any]] = {
             "members of different names": [member.name for member in self.members],
             "members of different ids": [number for number in ids if number],
             "members of different UUIDs": [member.uuid for member in self.members],
             "spaces of different ids": space_ids,
             "spaces of different names": [space.name for space in self.spaces],
-        }.items():
+        }
+        for what, values in told_apart.items():
             if len({*values}) < len(values):
                 raise ValueError(f"expected {what}, got {values}")
 
@@ -313,9 +314,10 @@ def _user_from_json(fields: Mapping[str, Any]) -> User:
 
 
 def _must_have_its_types(value: object) -> None:
-    for name, kinds in _kinds(type(value)).items():
+    of: Any = type(value)
+    for name, kinds in _kinds(of).items():
         if type(getattr(value, name)) not in kinds:
-            expected = f"{name} of a {type(value).__name__} as {' or '.join(kind.__name__ for kind in kinds)}"
+            expected = f"{name} of a {of.__name__} as {' or '.join(kind.__name__ for kind in kinds)}"
             raise ValueError(f"expected {expected}, got {getattr(value, name)!r:.80}")
 
 
