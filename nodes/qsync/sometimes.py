@@ -38,40 +38,7 @@ CHANGED_BUSY = "option changed with a non-empty limbo"
 CHANGED_IN_JOIN = "option changed during a join"
 CHANGED_IN_READ = "option changed while a linearizable read waited"
 
-ROWS = (
-    OWNER_CHANGED_BUSY,
-    CONFIRMED_FOREIGN,
-    PROMOTE_ROLLED_BACK,
-    PROMOTE_OVERTAKEN,
-    PROMOTE_STACKED,
-    OLD_ROW_DROPPED,
-    SPLIT_BRAIN,
-    ACK_BEFORE_LSN,
-    DETACHED,
-    ROLLED_BACK,
-    SPLIT_VOTE,
-    FENCED,
-    HELD_BACK,
-    VOTE_REFUSED,
-    RECOVERED_BUSY,
-    READ_WAITED,
-    READ_GIVEN_UP,
-    ANSWER_WAITED,
-    WAITED_FOR_ROOM,
-    WAITED_FOR_DISK,
-    CAPTURE_WAITED,
-    ASYNC_WAITED,
-    ASYNC_RECOVERED,
-    ASYNC_ROLLED_BACK,
-    CONFIRM_FAILED,
-    ACK_IN_ROLLBACK,
-    JOINED_ANEW,
-    CHANGED_IN_ELECTION,
-    CHANGED_IN_PROMOTION,
-    CHANGED_BUSY,
-    CHANGED_IN_JOIN,
-    CHANGED_IN_READ,
-)
+ROWS = tuple(value for name, value in tuple(globals().items()) if name.isupper() and isinstance(value, str))
 """The rare turns, in the order of the table that shows them."""
 
 
