@@ -1,4 +1,4 @@
-"""Tarantool's error codes (ER_*) that a reference node or a checker uses, with their messages.
+"""Tarantool's error codes (ER_*) that a reference node, a client or a checker uses, with their messages.
 
 The name is Tarantool's without `ER_`; the message has its printf placeholders, `text` fills them in:
 
@@ -40,7 +40,6 @@ class Code(IntEnum):
     KEY_PART_TYPE = 18, "Supplied key type of part %d does not match index part type: expected %s"
     EXACT_MATCH = 19, "Invalid key part count in an exact match (expected %d, got %d)"
     INVALID_MSGPACK = 20, "Invalid MsgPack - %s"
-    TUPLE_NOT_ARRAY = 22, "Tuple/Key must be MsgPack array"
     FIELD_TYPE = 23, "Tuple field %s type does not match one required by operation: expected %s"
     UPDATE_SPLICE = 25, "SPLICE error on field %s: %s"
     UPDATE_ARG_TYPE = (
@@ -67,13 +66,9 @@ class Code(IntEnum):
     RELOAD_CFG = 58, "Can't set option '%s' dynamically"
     CFG = 59, "Incorrect value for option '%s': %s"
     UNKNOWN_REPLICA = 62, "Replica %s is not registered with replica set %s"
-    REPLICASET_UUID_MISMATCH = 63, "Replica set UUID mismatch: expected %s, got %s"
     INVALID_UUID = 64, "Invalid UUID: %s"
-    INSTANCE_UUID_MISMATCH = 66, "Instance UUID mismatch: expected %s, got %s"
     MISSING_REQUEST_FIELD = 69, "Missing mandatory field '%s' in request"
-    ITERATOR_TYPE = 72, "Unknown iterator type '%s'"
     REPLICA_MAX = 73, "Replica count limit reached: %d"
-    NO_CONNECTION = 77, "Connection is not established"
     TIMEOUT = 78, "Timeout exceeded"
     CANT_UPDATE_PRIMARY_KEY = (
         94,
@@ -81,14 +76,12 @@ class Code(IntEnum):
     )
     UPDATE_INTEGER_OVERFLOW = 95, "Integer overflow when performing '%s' operation on field %s"
     TRANSACTION_CONFLICT = 97, "Transaction has been aborted by conflict"
-    PROTOCOL = 104, "%s"
     WRONG_SCHEMA_VERSION = 109, "Wrong schema version, current: %d, in request: %d"
     WRONG_SPACE_OPTIONS = 111, "Wrong space options (field %d): %s"
     UNSUPPORTED_INDEX_FEATURE = 112, "Index '%s' (%s) of space '%s' (%s) does not support %s"
     VIEW_IS_RO = 113, "View '%s' is read-only"
     SYSTEM = 115, "%s"
     LOADING = 116, "Instance bootstrap hasn't finished yet"
-    CONNECTION_TO_SELF = 117, "Connection to self"
     LOCAL_INSTANCE_ID_IS_READ_ONLY = 128, "The local instance id %u is read-only"
     CASCADE_ROLLBACK = 134, "WAL has a rollback in progress"
     TRANSACTION_YIELD = 154, "Transaction has been aborted by a fiber yield"
@@ -102,11 +95,9 @@ class Code(IntEnum):
     SYNC_QUORUM_TIMEOUT = 216, "Quorum collection for a synchronous transaction is timed out"
     SYNC_ROLLBACK = 217, "A rollback for a synchronous transaction is received"
     XLOG_GAP = 219, "%s"
-    TOO_EARLY_SUBSCRIBE = 220, "Can't subscribe non-anonymous replica %s until join is done"
     QUORUM_WAIT = 222, "Couldn't wait for quorum %d: %s"
     INTERFERING_PROMOTE = 223, "Instance with replica id %d was promoted first"
     ELECTION_DISABLED = 224, "Elections were turned off"
-    TXN_ROLLBACK = 225, "Transaction was rolled back"
     NOT_LEADER = 226, "The instance is not a leader. New leader is %d"
     SYNC_QUEUE_UNCLAIMED = 227, "The synchronous transaction queue doesn't belong to any instance"
     SYNC_QUEUE_FOREIGN = 228, "The synchronous transaction queue belongs to other instance with id %d"
@@ -119,7 +110,6 @@ class Code(IntEnum):
     OLD_TERM = 245, "The term is outdated: old - %d, new - %d"
     INTERFERING_ELECTIONS = 246, "Interfering elections started"
     IN_ANOTHER_PROMOTE = 278, "box.ctl.promote() is already running"
-    SHUTDOWN = 279, "Server is shutting down"
     WAL_QUEUE_FULL = 287, "The WAL queue is full"
     SYNC_QUEUE_FULL = 289, "The synchronous transaction queue is full"
     SYNC_TIMEOUT = (

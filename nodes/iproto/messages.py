@@ -93,7 +93,6 @@ class Key(IntEnum):
     DATA = 0x30
     ERROR_24 = 0x31
     REPLICA_ANON = 0x50
-    ID_FILTER = 0x51
     ERROR = 0x52
     TERM = 0x53
     FEATURES = 0x55

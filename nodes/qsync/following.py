@@ -27,7 +27,6 @@ from nodes.kernel.effects import Connect, Disconnect, Log, Send
 from nodes.kernel.events import Instant
 from nodes.kernel.vclock import Vclock
 from nodes.qsync.applier import Applier, gap, is_known
-from nodes.qsync.configuration import Configuration
 from nodes.qsync.election import flaw
 from nodes.qsync.filter import Contradiction, number
 from nodes.qsync.journal import public
@@ -59,10 +58,6 @@ class Following:
         self._newcomer = newcomer
         self._options.peers_without_marks = self._peers_without_marks
 
-    @property
-    def _configuration(self) -> Configuration:
-        return self._commits.configuration
-
     def connect_failed(self, applier: Applier, error: str) -> None:
         """A peer cannot be reached."""
         if applier.state == "connecting":
@@ -84,7 +79,7 @@ class Following:
 
     def _subscribe(self, applier: Applier) -> None:
         applier.state = "subscribing"
-        configuration, me = self._configuration, self._configuration.me
+        configuration, me = self._commits.configuration, self._commits.configuration.me
         # Not `promised`: rows in flight may be lost, and rows that come twice are dropped.
         vclock = public(self._journal.vclock)
         version = version_number(configuration.version)
@@ -153,7 +148,7 @@ class Following:
             case Stage() | Rows() | JoinMeta() | JoinSnapshot() | RaftState() if applier.state == "joining":
                 self._newcomer.take(applier, message, now)
             case Subscribed(_, cluster_uuid, _, answered, features) if applier.state == "subscribing":
-                if cluster_uuid != self._configuration.cluster_uuid:
+                if cluster_uuid != self._commits.configuration.cluster_uuid:
                     self._drop(applier.link, "the peer is of another cluster")
                     return
                 if self._options.refuses(features):

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from nodes.kernel.effects import Log
 from nodes.kernel.events import Instant
 from nodes.qsync.applier import Applier
-from nodes.qsync.configuration import Configuration
 from nodes.qsync.parts import Parts
 
 
@@ -27,15 +26,11 @@ class Membership:
         self._drop = parts.drop
         self._now = now
 
-    @property
-    def _configuration(self) -> Configuration:
-        return self._commits.configuration
-
     def changed(self) -> None:
         """The members in `_cluster` have changed; a new one counts from the moment in which that is committed."""
         answered = {applier.peer: applier.answered_id for applier in self._appliers.values()}
-        registered = self._configuration.as_registered(self._schema.members(), answered)
-        if registered == self._configuration:
+        registered = self._commits.configuration.as_registered(self._schema.members(), answered)
+        if registered == self._commits.configuration:
             return
         self._commits.reconfigure(registered)
         # The counts first: the quorum of the election is made of them. Reads ask anew when all of that holds.
@@ -69,10 +64,12 @@ class Membership:
         if self.is_expelled:
             self._options.read_only, self._options.election_mode = True, "off"
             self._election.set_mode("off", self._now().monotonic_ns)
-            self._out.append(Log("warning", "we are no member any more", {"id": self._configuration.me.id}))
+            self._out.append(
+                Log("warning", "we are no member any more", {"id": self._commits.configuration.me.id})
+            )
 
     @property
     def is_expelled(self) -> bool:
         """We were a member, and `_cluster` has us no more."""
-        me = self._configuration.me
+        me = self._commits.configuration.me
         return self._commits.is_recovered and me.id != 0 and self._schema.members().get(me.id) != me.uuid

@@ -17,7 +17,6 @@ from nodes.kernel.events import Accepted, Event, Instant, Persisted, PersistFail
 from nodes.kernel.vclock import covers
 from nodes.qsync.applier import Applier
 from nodes.qsync.bootstrap import in_order
-from nodes.qsync.configuration import Configuration
 from nodes.qsync.joining import Joining
 from nodes.qsync.journal import LOCAL, public
 from nodes.qsync.parts import Parts, new_journal
@@ -48,13 +47,9 @@ class Newcomer:
         self.installing: tuple[int, dict[str, bytes]] | None = None
         """The token of the last record of the joined data, and its files: when it is on disk the node begins anew."""
 
-    @property
-    def _configuration(self) -> Configuration:
-        return self._commits.configuration
-
     def begin(self) -> None:
         """Begin to join: the node has no data."""
-        configuration = self._configuration
+        configuration = self._commits.configuration
         self.joining = Joining(configuration.is_anonymous)
         self._out.append(Log("info", "no data: joining", {"uuid": configuration.instance_uuid}))
 
@@ -68,7 +63,7 @@ class Newcomer:
         is_behind = code == Code.XLOG_GAP and applier.state == "subscribing" and self.joining is None
         self._drop(applier.link, f"refused with {code}: {text_}")
         if is_behind:
-            self.joining = Joining(self._configuration.is_anonymous)
+            self.joining = Joining(self._commits.configuration.is_anonymous)
             self._out.append(
                 Log("warning", "what we need is gone there: joining anew", {"peer": applier.peer})
             )
@@ -100,8 +95,8 @@ class Newcomer:
         else:
             joining.begin(applier.peer)
             applier.state = "joining"
-            version = version_number(self._configuration.version)
-            uuid = "" if joining.is_anonymous else self._configuration.instance_uuid
+            version = version_number(self._commits.configuration.version)
+            uuid = "" if joining.is_anonymous else self._commits.configuration.instance_uuid
             self._out.append(Send(applier.link, Join(0, uuid, version, joining.is_anonymous)))
         return True
 
@@ -132,7 +127,7 @@ class Newcomer:
 
     def _write(self, joining: Joining, now: Instant) -> None:
         """Write a snapshot and a log behind it. When both are on disk, older files go and the node begins anew."""
-        configuration = self._configuration
+        configuration = self._commits.configuration
         # The tokens go on: a report about a record of the old journal must not fit one of the new.
         journal = new_journal(configuration, first_token=self._journal.next_token)
         local = self._journal.promised.get(LOCAL, 0)
@@ -161,7 +156,7 @@ class Newcomer:
                 self._begin_anew(files, token + 1, now)
             case PersistFailed(_, error):
                 self.installing = None
-                self.joining = Joining(self._configuration.is_anonymous)
+                self.joining = Joining(self._commits.configuration.is_anonymous)
                 names = self._stored()
                 # They may be on disk. The log goes first: without the snapshot no node starts from it.
                 self._out += [Remove(name) for name in reversed(files) if name not in names]

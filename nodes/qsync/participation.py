@@ -7,7 +7,6 @@ from collections.abc import Callable
 from nodes.iproto.messages import RaftState
 from nodes.kernel.effects import Log, Send, SetTimer
 from nodes.kernel.events import Instant
-from nodes.qsync.configuration import Configuration
 from nodes.qsync.journal import public
 from nodes.qsync.parts import DISCONNECT_AFTER_BEATS, Parts
 
@@ -31,10 +30,6 @@ class Participation:
         self._led_term = 0
         self._armed_ns = 0
         """When the timer fires."""
-
-    @property
-    def _configuration(self) -> Configuration:
-        return self._commits.configuration
 
     def see_term(self, term: int, now: Instant) -> None:
         """A message came from this term. If it is higher than the own one, follow, before the message is counted."""
@@ -142,4 +137,6 @@ class Participation:
 
     def other_members(self) -> set[int]:
         """The ids of the other members."""
-        return {member.id for member in self._configuration.registered} - {self._configuration.me.id}
+        return {member.id for member in self._commits.configuration.registered} - {
+            self._commits.configuration.me.id
+        }

@@ -9,7 +9,6 @@ from nodes.iproto.messages import Ack, Heartbeat, Refusal, Rows, Subscribe, Subs
 from nodes.kernel.effects import Log, Send
 from nodes.kernel.events import Instant
 from nodes.kernel.vclock import covers, text
-from nodes.qsync.configuration import Configuration
 from nodes.qsync.journal import LOCAL, public
 from nodes.qsync.mixes import Mixes
 from nodes.qsync.options import NO_MARKS
@@ -35,13 +34,9 @@ class Followers:
         self._participation = participation
         self._mixes = mixes
 
-    @property
-    def _configuration(self) -> Configuration:
-        return self._commits.configuration
-
     def subscribe(self, link: int, request: Subscribe, now: Instant) -> None:
         """A replica wants to follow this node."""
-        if request.cluster_uuid != self._configuration.cluster_uuid:
+        if request.cluster_uuid != self._commits.configuration.cluster_uuid:
             self._drop(link, f"replica {request.replica_id} is of another cluster")
             return
         number = self._number_of(request)
@@ -50,8 +45,8 @@ class Followers:
             self._out.append(Send(link, refusal))
             self._out.append(Log("error", "a replica is refused", {"why": refusal.message}))
             return
-        ours = self._journal.vclock.get(self._configuration.me.id, 0)
-        theirs = request.vclock.get(self._configuration.me.id, 0)
+        ours = self._journal.vclock.get(self._commits.configuration.me.id, 0)
+        theirs = request.vclock.get(self._commits.configuration.me.id, 0)
         if theirs > ours:
             fields = {"replica": number, "its_lsn": theirs, "our_lsn": ours}
             self._out.append(Log("error", "a replica has rows of ours that we have lost", fields))
@@ -60,9 +55,9 @@ class Followers:
             self._drop(old, "subscribed again")
         self._relays[link] = Relay(link, number, dict(request.vclock), now)
         self._reads.ask_again()
-        vclock, me = public(self._journal.vclock), self._configuration.me.id
+        vclock, me = public(self._journal.vclock), self._commits.configuration.me.id
         answer = Subscribed(
-            request.sync, self._configuration.cluster_uuid, vclock, me, self._options.features
+            request.sync, self._commits.configuration.cluster_uuid, vclock, me, self._options.features
         )
         self._out.append(Send(link, answer))
         if self._options.knows_elections:
@@ -72,18 +67,18 @@ class Followers:
 
     def _number_of(self, request: Subscribe) -> int:
         """The replica id of a UUID; 0 for an anonymous replica."""
-        for member in self._configuration.members:
+        for member in self._commits.configuration.members:
             if member.uuid == request.instance_uuid and not request.is_anonymous:
                 return member.id
         return 0
 
     def _refusal_of(self, request: Subscribe, number: int) -> Refusal | None:
         """Why this replica cannot follow this node; None if it can."""
-        cluster_uuid = self._configuration.cluster_uuid
+        cluster_uuid = self._commits.configuration.cluster_uuid
         if not number and not request.is_anonymous:
             why = Code.UNKNOWN_REPLICA.text(request.instance_uuid, cluster_uuid)
             return Refusal(request.sync, Code.UNKNOWN_REPLICA, why)
-        members = {member.id for member in self._configuration.registered}
+        members = {member.id for member in self._commits.configuration.registered}
         mixed = self._mixes.hear(number, request.server_version, members) if number else None
         if mixed is not None:
             return Refusal(request.sync, Code.CFG, Code.CFG.text("replication", mixed))
@@ -122,7 +117,9 @@ class Followers:
         # First: in a higher term this node leads no more, and must not count the acknowledgement.
         self._participation.see_term(term, now)
         relay.acknowledge(ack.vclock, self._journal.rows, now)
-        self._commits.acknowledge(relay.replica_id, ack.vclock.get(self._configuration.me.id, 0), term, now)
+        self._commits.acknowledge(
+            relay.replica_id, ack.vclock.get(self._commits.configuration.me.id, 0), term, now
+        )
         # An anonymous replica is in no quorum: what it has says nothing of what was acknowledged.
         if ack.sync and relay.replica_id:
             self._reads.heard(relay.replica_id, ack.sync, ack.vclock)
@@ -135,11 +132,13 @@ class Followers:
             if relay.heard.monotonic_ns < silent_since_ns:
                 self._drop(relay.link, "no acknowledgement for too long")
             else:
-                self._out.append(Send(relay.link, Heartbeat(self._configuration.me.id, now.wall_ns / 1e9)))
+                self._out.append(
+                    Send(relay.link, Heartbeat(self._commits.configuration.me.id, now.wall_ns / 1e9))
+                )
 
     def ask(self, number: int, now: Instant) -> None:
         """Ask the followers for their written vclocks. Their acknowledgements repeat the number."""
-        beat = Heartbeat(self._configuration.me.id, now.wall_ns / 1e9, number)
+        beat = Heartbeat(self._commits.configuration.me.id, now.wall_ns / 1e9, number)
         for relay in self._relays.values():
             self._out.append(Send(relay.link, beat))
 

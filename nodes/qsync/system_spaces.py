@@ -7,7 +7,7 @@ line of its own the indexes, `id name type unique parts`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
 
@@ -21,11 +21,12 @@ VIEWS = {277: COLLATION, 281: SPACE, 286: 284, 289: INDEX, 297: 296, 305: USER, 
 SYSTEM_ID_MAX = 511
 
 
-def definitions() -> Iterator[SpaceDefinition]:
+@cache
+def definitions() -> tuple[SpaceDefinition, ...]:
     """The definitions of all system spaces, by id."""
     stored = {space.id: space for space in map(_space, _TABLE.strip().split("\n\n"))}
     views = {number: _view(number, stored[source]) for number, source in VIEWS.items()}
-    yield from (space for _, space in sorted({**stored, **views}.items()))
+    return tuple(space for _, space in sorted({**stored, **views}.items()))
 
 
 def _space(text: str) -> SpaceDefinition:
