@@ -79,6 +79,11 @@ class _Commanded(Conductor):
         """The active faults; a fault stays active until it has healed."""
         return self._nemesis.active
 
+    @property
+    def failure(self) -> Exception | None:
+        """The error of the first part of the run that broke."""
+        return self._course.failure
+
     def drawn_name(self, node: str) -> str:
         """The name of this node in a drawn-out plan, which names the present leader as the first node."""
         return self._present.name(node)
@@ -200,7 +205,8 @@ class Stepped:
         return tuple(self._conductor.active.values())
 
     def begin(self, name: str, does: Any, **fields: Any) -> int | None:
-        """A fault (`harness.faults.fault.Fault`); its number, or None if one at work excludes it.
+        """A fault (`harness.faults.fault.Fault`); its number, or None if one at work excludes it, or `OVERLAP_MAX` are
+        at work. Raises the error of one that cannot be, which also ends the run.
 
         A failover waits until its node is the owner, but not for ever: other faults may keep it from that.
         """
@@ -212,6 +218,8 @@ class Stepped:
             return None
         self._begun[number] = fault
         self._until(self._spawn(self._conductor.begin(fault)).done)
+        if self._conductor.failure is not None:
+            raise self._conductor.failure
         return number
 
     def end(self, number: int, patience_ms: float = 0.0) -> None:

@@ -188,6 +188,15 @@ def test_wrong_operations_and_plans_are_refused() -> None:
         Stepped(**{**QSYNC, "workload": "nothing"})
 
 
+def test_a_fault_that_cannot_be_is_told_when_it_begins() -> None:
+    """If it failed, a slip in a rule would begin no fault, and the run would be inconclusive, which fails no test."""
+    for does, nodes, error in (("cuts", ("n1",), WrongUse), ("kill", ("n9",), KeyError)):
+        run_ = Stepped(**QSYNC)
+        with pytest.raises(error, match=r"'cuts' is unknown; try one of: cut|n9"):
+            run_.begin("a slip", does, nodes=nodes)
+        run_.close()
+
+
 def test_a_machine_under_which_nothing_succeeds_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     """If it failed, a machine that asks a dead cluster would pass for ever: a green light with nothing behind it."""
     monkeypatch.setattr("harness.stateful.machine.TRIED_WITHOUT_SUCCESS", 1)
