@@ -28,11 +28,13 @@ class WatchesDisk(Protocol):
 
 
 class VirtualFile:
-    __slots__ = ("data", "synced")
+    __slots__ = ("data", "is_named", "synced")
 
     def __init__(self) -> None:
         self.data = bytearray()
         self.synced = 0
+        self.is_named = False
+        """Its name was synced, so it is there, be it empty."""
 
 
 class VirtualDisk:
@@ -71,7 +73,7 @@ class VirtualDisk:
         """A file that appears whole, and synced, in the place of any other."""
         file = self._files[name] = VirtualFile()
         file.data += data
-        file.synced = len(data)
+        file.synced, file.is_named = len(data), True
         self._files.pop(name + UNFINISHED, None)
         self._settle(name)
         if self.watch is not None:
@@ -92,7 +94,7 @@ class VirtualDisk:
         if file is None:
             return  # removed in the meantime
         assert length <= len(file.data), (name, length, len(file.data))
-        file.synced = max(file.synced, length)
+        file.synced, file.is_named = max(file.synced, length), True
         self._settle(name, file.synced)
         self._tell(name, file.synced)
 
@@ -144,7 +146,7 @@ class VirtualDisk:
                 file.synced = len(file.data)
             self._tell(name, safe, is_cut=kept < tail)
         self._stretches.clear()
-        self._files = {name: file for name, file in self._files.items() if file.synced}
+        self._files = {name: file for name, file in self._files.items() if file.synced or file.is_named}
         return lost
 
     def _settle(self, name: str, length: int | None = None) -> None:
