@@ -35,11 +35,13 @@ class NodeLog:
             "level": level,
             "message": message,
             "node": self._node,
-            **self._state(),
-            **(fields or {}),
         }
+        try:
+            text = _encode({**line, **self._state(), **(fields or {})})
+        except (TypeError, ValueError, RecursionError) as error:  # a user's own node may log any value
+            text = _encode({**line, "fields": f"no JSON: {error}"})
         with suppress(OSError):  # a full disk is the journal's to tell; a log must not end a node
-            os.write(self._file, _encode(line).encode("utf-8", "backslashreplace") + b"\n")
+            os.write(self._file, text.encode("utf-8", "backslashreplace") + b"\n")
 
     def close(self) -> None:
         os.close(self._file)
