@@ -7,7 +7,7 @@ import os
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NoReturn, cast
+from typing import NoReturn
 
 from nodes.host.links import Address
 from nodes.kernel.outbox import Durability
@@ -42,24 +42,11 @@ class _Parser(argparse.ArgumentParser):
 
 def parse(arguments: Sequence[str], systems: Sequence[str]) -> Options:
     """Raises WrongUse."""
-    parsed = _parser(systems).parse_args(arguments)
-    peers: list[tuple[str, Address]] = parsed.peer
+    given = vars(_parser(systems).parse_args(arguments))
+    peers: list[tuple[str, Address]] = given.pop("peer")
     if len(dict(peers)) < len(peers):
         raise WrongUse("a peer is named twice")
-    return Options(
-        system=parsed.system,
-        config=parsed.config,
-        data=parsed.data,
-        listen=parsed.listen,
-        peers=dict(peers),
-        epoch_ns=parsed.epoch_ns,
-        log=parsed.log,
-        durability=cast(Durability, parsed.durability),
-        stdin_lifeline=parsed.stdin_lifeline,
-        clock=parsed.clock,
-        disk_faults=parsed.disk_faults,
-        trace=parsed.trace,
-    )
+    return Options(peers=dict(peers), **given)
 
 
 def _parser(systems: Sequence[str]) -> _Parser:

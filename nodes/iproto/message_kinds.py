@@ -26,29 +26,15 @@ from nodes.iproto.messages import (
     Type,
 )
 
-KINDS = (
-    "row",
-    "promote",
-    "demote",
-    "confirm",
-    "rollback",
-    "ack",
-    "raft",
-    "candidate",
-    "vote",
-    "leader",
-    "heartbeat",
-    "subscribe",
-    "join",
-    "joined",
-)
 _CONTROL = {
-    Type.CONFIRM.value: "confirm",
-    Type.ROLLBACK.value: "rollback",
     Type.PROMOTE.value: "promote",
     Type.DEMOTE.value: "demote",
+    Type.CONFIRM.value: "confirm",
+    Type.ROLLBACK.value: "rollback",
 }
 _STATES = {2: "candidate", 3: "leader"}
+_OTHERS = ("heartbeat", "subscribe", "join", "joined")
+KINDS = ("row", *_CONTROL.values(), "ack", "raft", "candidate", "vote", "leader", *_OTHERS)
 
 
 def kinds_of(message: object) -> tuple[str, ...]:

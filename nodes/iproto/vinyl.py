@@ -43,19 +43,17 @@ _RECORDS: Final = (
     *("forget_lsm", "prepare_lsm", "rebootstrap", "abort_rebootstrap"),
 )
 _FIELDS: Final = (
+    *("lsm_id", "range_id", "run_id", "begin", "end", "index_id", "space_id", "key_def", "slice_id"),
     *(
-        "lsm_id",
-        "range_id",
-        "run_id",
-        "begin",
-        "end",
-        "index_id",
-        "space_id",
-        "key_def",
-        "slice_id",
         "dump_lsn",
+        "gc_lsn",
+        "truncate_count",
+        "create_lsn",
+        "modify_lsn",
+        "drop_lsn",
+        "group_id",
+        "dump_count",
     ),
-    *("gc_lsn", "truncate_count", "create_lsn", "modify_lsn", "drop_lsn", "group_id", "dump_count"),
 )
 
 
