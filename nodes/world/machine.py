@@ -320,8 +320,13 @@ class Machine:
                         network.send(link, self, message)
                 case Remove(file):
                     self.disk.remove(file)
-                case Connect(peer):
+                case Connect(peer) if network.knows(peer):
                     self._links[network.connect(self, peer)] = peer
+                case Connect(peer):  # as the real host answers
+                    failed = ConnectFailed(peer, "no address is known for this peer")
+                    self._agenda.after(
+                        AGAIN_NS, self.soon, "input", self.generation, partial(self.step, failed)
+                    )
                 case Disconnect(link):
                     self._muted.discard(link)
                     if self._links.pop(link, None) is not None:

@@ -180,6 +180,10 @@ class Network:
     def add(self, endpoint: Endpoint) -> None:
         self._endpoints[endpoint.name] = endpoint
 
+    def knows(self, name: str) -> bool:
+        """Whether there is an endpoint of this name."""
+        return name in self._endpoints
+
     # ---- what endpoints do
 
     def connect(self, source: Endpoint, target_name: str) -> int:

@@ -414,6 +414,18 @@ def test_a_timer_that_is_set_anew_fires_once_at_its_new_time() -> None:
     assert stage.puppet().events.count(TimerFired("t")) == 1
 
 
+def test_a_connection_to_a_peer_that_does_not_exist_fails() -> None:
+    """Broken, a node that dials a name which its cluster lacks ends the simulator, and not the attempt."""
+    stage = Stage()
+    link = stage.link()
+    heard: list[str] = []
+    stage.machine().trace = heard.append
+    stage.tell(link, "go", Connect("n9"))
+    assert [line for line in heard if "ConnectFailed" in line] == [
+        "a ConnectFailed(peer='n9', error='no address is known for this peer')"
+    ]
+
+
 def test_a_timer_that_is_over_when_it_is_set_fires_at_once() -> None:
     """Broken, the time of the whole world goes back: a deadline of the past is less than no time away."""
     stage = Stage()
