@@ -12,7 +12,7 @@ _BEHIND = "0"
 
 
 def flat(space: str, key: str | int) -> str:
-    """The flat key of a space and a key; integers of at least 0 sort as numbers."""
+    """The flat key of a space and a key; integers from 0 to 10²⁰ − 1 sort as numbers."""
     return f"{space}/{key:0{_DIGITS}d}" if isinstance(key, int) else f"{space}/:{key}"
 
 
