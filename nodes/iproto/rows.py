@@ -1,9 +1,9 @@
 """One row as bytes: a header map and, for all types but NOP, a body map; links and xlog files share this
 form.
 
-Zero is never written: a header key that is absent is 0. A transaction of one row carries neither transaction
-number nor COMMIT flag; in a longer one every row carries key 8, its lsn less that of the transaction's first
-row, and the last row the COMMIT flag. (Where local and global rows mix the difference may be negative: it
+A header key that is absent is 0, and a zero is written under key 8 alone. A transaction of one row carries neither
+transaction number nor COMMIT flag; in a longer one every row carries key 8, its lsn less that of the transaction's
+first row, and the last row the COMMIT flag. (Where local and global rows mix the difference may be negative: it
 wraps at 64 bits.) This is Tarantool's way (`src/box/xrow.c`), byte for byte.
 
 A decoded row can be trusted in its form: the fields that its type needs are there and have the right type,

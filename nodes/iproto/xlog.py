@@ -187,6 +187,8 @@ def rows_in(blocks: bytes) -> tuple[Row, ...]:
         while offset < len(blocks) and blocks[offset : offset + 4] != _END:
             block, offset = _block(blocks, offset, rows_of)
             rows += block
+        if offset + len(_END) < len(blocks):
+            raise _Damage(f"{len(blocks) - offset - len(_END)} bytes after the end marker")
     except _Damage as damage:
         raise XlogError(f"expected whole blocks of rows, got: {damage}") from None
     return tuple(rows)

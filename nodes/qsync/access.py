@@ -101,7 +101,7 @@ def _fits(answer: bytes, salt: bytes, user: User) -> bool:
 
 
 def _kept_hash(user: User) -> str:
-    """The hash of the user's password; only guest's is empty if none is configured."""
+    """The hash of the user's password. Without one, guest's password is empty, and any other user cannot log in."""
     return password_hash("") if user.name == "guest" and not user.hash else user.hash
 
 

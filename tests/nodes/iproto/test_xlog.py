@@ -128,6 +128,16 @@ def test_torn_at_every_byte_gives_exactly_the_whole_blocks_before() -> None:
         assert not read.finished
 
 
+def test_blocks_without_a_header_are_read_up_to_an_end_marker_that_ends_them() -> None:
+    """An audit would take the rows of a log for all of it, though something stands behind its end."""
+    blocks = b"".join(block for _, block in BLOCKS)
+    for whole in (blocks, blocks + xlog.encode_eof(), b"", xlog.encode_eof()):
+        assert xlog.rows_in(whole) == (rows_in(3) if blocks in whole else ())
+    for wrong in (blocks + xlog.encode_eof() + b"\0", xlog.encode_eof() + blocks, blocks[:-1]):
+        with pytest.raises(XlogError, match="expected whole blocks of rows, got"):
+            xlog.rows_in(wrong)
+
+
 def test_a_torn_header_is_damage_without_meta() -> None:
     """A node would not start after a crash that came right after it made a file."""
     for length in range(len(HEADER)):
