@@ -75,7 +75,8 @@ def lose_unsynced(disk: NodeDisk, chance: random.Random) -> int:
     for path in disk.files():
         data = path.read_bytes()
         virtual.append(path.name, data)
-        virtual.sync(path.name, min(len(data), synced.get(path.stat().st_ino, 0)))
+        if length := min(len(data), synced.get(path.stat().st_ino, 0)):  # 0 is said of each new file
+            virtual.sync(path.name, length)
     lost = virtual.lose_power(chance)
     left = virtual.files()
     for path in disk.files():
