@@ -151,7 +151,7 @@ class Control:
         self._set_timer(now)
 
     def hung_up(self, link: int) -> None:
-        """Calls on this link wait no more."""
+        """Calls on this link wait no more for a condition; a promote or demote goes on without its caller."""
         self._waits = [wait for wait in self._waits if wait.caller.link != link]
 
     def _set_timer(self, now: Instant) -> None:

@@ -105,11 +105,16 @@ class Evaluation:
         if not index.is_unique:
             raise Rejected(Code.MORE_THAN_ONE_TUPLE)
         wanted = exact_key(key, index.parts)
-        for primary_key in dict.fromkeys([*space.confirmed, *space.prepared]):
+        for primary_key in self._keys(space):
             value = self.read(space, primary_key)
             if value is not None and key_of_tuple(value, index.parts) == wanted:
                 return primary_key
         return _NOBODY
+
+    def _keys(self, space: Space) -> dict[Hashable, None]:
+        """All primary keys that may have a tuple."""
+        own = (key for number, key in self.own if number == space.definition.id)
+        return dict.fromkeys((*space.confirmed, *space.prepared, *own))
 
     # ---- writing
 
@@ -182,8 +187,7 @@ class Evaluation:
         wanted = unique_key(value, index.parts)
         if wanted is None:
             return False
-        owned = [own for number, own in self.own if number == space.definition.id]
-        for other_key in dict.fromkeys([*space.confirmed, *space.prepared, *owned]):
+        for other_key in self._keys(space):
             rival = self.read(space, other_key) if other_key != key else None
             if rival is not None and unique_key(rival, index.parts) == wanted:
                 return True

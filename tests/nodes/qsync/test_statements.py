@@ -161,6 +161,17 @@ def test_a_key_that_is_not_the_first_field_is_not_written_into_it(statement: lis
         evaluated(made, statement)
 
 
+def test_a_unique_index_finds_what_the_transaction_itself_wrote() -> None:
+    """If it failed, a transaction would not find by another index what it wrote, or find what it took away."""
+    second = IndexDefinition(1, "second", (Part(1, "unsigned"),))
+    made = Space(SpaceDefinition(id=512, name="s", indexes=(IndexDefinition(), second)))
+    made.confirmed["a"] = ("a", 1)
+    evaluation = Evaluation({"s": made}, confirmed_only=False)
+    run(evaluation, [["insert", "s", ["b", 2]], ["delete", "s", "a"]])
+    assert evaluation.key_by(made, 1, (2,)) == "b"
+    assert evaluation.key_by(made, 1, (1,)) != "a"
+
+
 def test_a_tuple_that_no_log_could_hold_is_refused() -> None:
     """If it failed, a value that a path leads into another one would end the node when it writes its log."""
     deep: object = 1
