@@ -145,6 +145,7 @@ class FaultyMedium(Medium):
                 return os.write(file, data[:half])
             self._took_half = False
             self._fail(orders, orders.write_error)
+        self._took_half = False
         return os.write(file, data)
 
     def sync(self, file: int) -> None:

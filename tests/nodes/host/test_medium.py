@@ -200,7 +200,12 @@ def test_a_full_disk_takes_half_and_then_refuses(tmp_path: Path) -> None:
                 bench.medium.write(file.fileno(), whole)
         with pytest.raises(OSError, match="No space left"):
             bench.medium.write(file.fileno(), b"x")
-    assert (tmp_path / "log").read_bytes() == b"01234a"
+        assert bench.medium.write(file.fileno(), b"bc") == 1
+        bench.order(id=-1)
+        assert bench.medium.write(file.fileno(), b"c") == 1
+        bench.order(id=8, write_error="ENOSPC")
+        assert bench.medium.write(file.fileno(), b"de") == 1, "the next full disk takes half, too"
+    assert (tmp_path / "log").read_bytes() == b"01234abcd"
 
 
 def test_orders_that_did_not_change_go_on_counting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
