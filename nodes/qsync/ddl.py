@@ -23,7 +23,6 @@ from nodes.qsync.schema import Schema
 from nodes.qsync.spaces import Change, Space, narrower, unique_key
 from nodes.qsync.system_spaces import INDEX, SPACE, SYSTEM_ID_MAX
 
-_OPTIONS = {"is_sync": "is_sync", "temporary": "temporary"}
 _ALTERED = {
     **dict.fromkeys(("is_sync", "temporary"), "boolean"),
     "field_count": "number",
@@ -116,10 +115,7 @@ def _is_of(name: str, value: object) -> bool:
 def _altered(row: Tuple, options: dict[str, Any]) -> Tuple:
     number, owner, name, engine, field_count, flags, format_ = row
     assert isinstance(flags, dict), row
-    flags = dict(flags)
-    for option, key in _OPTIONS.items():
-        if option in options:
-            flags[key] = options[option]
+    flags = flags | {name: options[name] for name in ("is_sync", "temporary") if name in options}
     if "is_local" in options:
         flags.pop("group_id", None)
         if options["is_local"] is True:

@@ -75,26 +75,17 @@ def definition_from_json(document: Mapping[str, Any]) -> SpaceDefinition:
     return SpaceDefinition(**fields)
 
 
-def options_of(definition: SpaceDefinition) -> dict[str, object]:
-    """The options in a row of `_space`; those that are not set are left out."""
-    options: dict[str, object] = {}
-    if definition.is_local:
-        options["group_id"] = 1
-    if definition.is_temporary:
-        options["temporary"] = True
-    if definition.is_sync:
-        options["is_sync"] = True
-    return options
-
-
 def space_row(definition: SpaceDefinition) -> Tuple:
+    """Options that are not set are left out."""
+    is_local, is_temporary = int(definition.is_local), definition.is_temporary
+    options = {"group_id": is_local, "temporary": is_temporary, "is_sync": definition.is_sync}
     format_ = [
         {"name": entry.name, "type": entry.type, **({"is_nullable": True} if entry.is_nullable else {})}
         for entry in definition.format
     ]
     return (
         *(definition.id, ADMIN, definition.name, definition.engine, definition.field_count),
-        *(options_of(definition), format_),
+        *({name: value for name, value in options.items() if value}, format_),
     )
 
 

@@ -41,5 +41,4 @@ def vote_of(rows: Iterable[Row]) -> tuple[int, int]:
 
 def transactions(rows: Iterable[Row]) -> Iterator[tuple[Row, ...]]:
     """The rows of a log as transactions."""
-    whole = Applier("the log", 0)
-    yield from whole.transactions(rows)
+    return Applier("the log", 0).transactions(rows)
