@@ -150,7 +150,7 @@ class ClusterMachine(RuleBasedStateMachine):
         )
 
     def _drafted(self, number: int) -> Draft:
-        """The operation of this number: always the same, except for values that must be unique."""
+        """The operation that this number draws. It depends on those drawn before: a workload goes on to new keys."""
         chance = random.Random(number)
         time_ns = self.run.now_ns()
         while True:
@@ -171,7 +171,7 @@ class ClusterMachine(RuleBasedStateMachine):
 
     @rule(number=st.integers(0, DRAWN - 1))
     def operation(self, number: int) -> None:
-        """One operation of the workload; the number decides which, and on which key."""
+        """One operation of the workload; the number decides which of those that it offers now."""
         asked = self._drafted(number)
         self.ask(asked.f, asked.key, asked.value, node=asked.node, mode=asked.mode)
 
