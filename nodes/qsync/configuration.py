@@ -154,6 +154,8 @@ class Configuration:
         self._check_users()
         for name, (least, expected) in _LEAST.items():
             value = getattr(self, name)
+            if value is not None and value >= 1 << 63 and not name.endswith("_ns"):
+                raise ValueError(f"expected {name} below 2**63, got {value}")
             if value is not None and value < least:
                 raise ValueError(f"expected {expected}, got {value}{' ns' if name.endswith('_ns') else ''}")
         for name, (words, expected) in _WORDS.items():

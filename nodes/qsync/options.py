@@ -290,8 +290,8 @@ def _seconds(why: str) -> Callable[[object], int]:
 
 def _interval(value: object) -> int:
     """Nanoseconds: 0 for 0 or less, and never for more."""
-    seconds = _number(value)
-    return max(int(min(seconds, FOREVER_S) * SECOND_NS), int(seconds > 0))
+    seconds = min(max(_number(value), 0), FOREVER_S)
+    return max(int(seconds * SECOND_NS), int(seconds > 0))
 
 
 def _delay(value: object) -> int:
@@ -300,11 +300,14 @@ def _delay(value: object) -> int:
     return _interval(value)
 
 
-def _whole(least: int, why: str) -> Callable[[object], int]:
-    """A number of at least `least`; its fraction is dropped, as in Tarantool."""
+def _int64(value: object) -> int:
+    """A whole number, cut to those that an answer can carry; its fraction is dropped, as in Tarantool."""
+    return max(-(1 << 63), min(int(_number(value)), (1 << 64) - 1))
 
+
+def _whole(least: int, why: str) -> Callable[[object], int]:
     def convert(value: object) -> int:
-        number = int(_number(value))
+        number = _int64(value)
         if number < least:
             raise ValueError(why)
         return number
@@ -355,7 +358,7 @@ _CHECKS: Mapping[str, tuple[str, Callable[[object], object]]] = {
     "read_only": ("read_only", _flag),
     "checkpoint_count": ("checkpoint_count", _whole(1, "the value must not be less than one")),
     "checkpoint_interval": ("checkpoint_interval_ns", _interval),
-    "checkpoint_wal_threshold": ("checkpoint_wal_threshold", lambda value: int(_number(value))),
+    "checkpoint_wal_threshold": ("checkpoint_wal_threshold", _int64),
     "wal_cleanup_delay": ("wal_cleanup_delay_ns", _delay),
     "box_cfg_replication_synchro_timeout": ("rollback_on_timeout", _timeout_behaviour),
 }

@@ -29,6 +29,7 @@ STRANGERS = tuple(replace(member, id=member.id - 1) for member in configuration(
         ({"checkpoint_count": 0}, "at least 1 snapshot"),
         ({"wal_max_size": 1}, "expected a wal_max_size above 1"),
         ({"synchro_queue_max_size": -1}, "expected a queue size of at least 0"),
+        ({"wal_queue_max_size": 10**30}, "expected wal_queue_max_size below 2[*][*]63"),
         ({"commit_wait": "later"}, "expected a wait mode of complete, submit, none"),
         ({"election_mode": "leader"}, "expected an election mode of off, voter, manual, candidate"),
         ({"election_fencing": "hard"}, "expected a fencing mode of off, soft, strict"),

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import replace
 
 import pytest
 
+from nodes.iproto.packing import pack
 from nodes.qsync.decisions import Decisions
 from nodes.qsync.keys import Rejected
 from nodes.qsync.options import STATIC, Options
@@ -206,6 +208,16 @@ def test_2_6_knows_no_elections() -> None:
         ours.set({"replication_synchro_quorum": "N / 2 + 1"})
     ours.set({"replication_synchro_quorum": None})
     assert ours.quorum == 1
+
+
+@pytest.mark.parametrize("value", [1e300, -1e300, 2**64 - 1, -(2**63)])
+@pytest.mark.parametrize("name", sorted(options().told().keys() - STATIC))
+def test_any_number_is_refused_or_can_be_told(name: str, value: float) -> None:
+    """Broken, a number that no answer can carry ends the node when a client asks for its options."""
+    some = options(rollback_on_timeout=False)
+    with contextlib.suppress(Rejected):
+        some.set({name: value})
+    assert pack(some.told())
 
 
 @pytest.mark.parametrize(
