@@ -136,6 +136,8 @@ def check(schema: Schema, changes: Iterable[Change]) -> None:
         assert isinstance(number, int)
         if number <= SYSTEM_ID_MAX:
             raise Rejected(Code.ALTER_SPACE, str(number), "it is a system space")
+        if number > ID_MAX:
+            raise Rejected(Code.CREATE_SPACE, str(number), "space id is too big")
         _check_one(schema, number, own)
 
 

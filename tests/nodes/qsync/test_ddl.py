@@ -182,6 +182,10 @@ INDEX_ROW = '["{}", "_index", [513, 1, "second", "tree", {{}}, [{}]]]'
         (SPACE_ROW.format("insert", "5"), "'raw': expected a map with a name as a field of a format, got 5"),
         (INDEX_ROW.format("insert", "5"), "'notes': expected [field, type] as a part of an index, got 5"),
         (
+            INDEX_ROW.format("insert", "5").replace('"unique"', '"x"').replace("513", "512"),
+            "'register': expected [field, type] as a part of an index, got 5",
+        ),
+        (
             SPACE_ROW.format("insert", "") + ', ["insert", "_index", [600, 0, "a", "tree", {}, [5]]]',
             "'600': expected [field, type] as a part of an index, got 5",
         ),
@@ -194,6 +198,14 @@ def test_a_row_that_defines_nothing_is_refused_whatever_comes_behind_it(asked: s
         assert answer(f"c1 call qsync.transaction [{asked}{rest}]") == [
             f"send c1: error 12 Can't modify space {why}"
         ]
+
+
+def test_a_space_of_an_id_that_no_space_can_have_is_refused() -> None:
+    """Broken, no further space can be made without an id of its own: the next free one is too big as well."""
+    far = SPACE_ROW.format("insert", "").replace("600", "2147483648")
+    assert answer(transaction(far)) == [
+        "send c1: error 9 Failed to create space '2147483648': space id is too big"
+    ]
 
 
 def test_an_index_far_behind_the_last_field_is_refused_or_replaced() -> None:
