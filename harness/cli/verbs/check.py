@@ -151,17 +151,28 @@ def command(
 
 def _keep_what_is_read(paths: Iterable[Path], given: Mapping[str, Any]) -> None:
     """UsageError for a file to write that is to be read, or that another option writes. A device may be named twice."""
-    from harness.results.run_folder import FILES, REPORT
-
-    read = (path / name for path in paths for name in ("", *FILES) if name != REPORT)
-    taken = {os.path.realpath(file) for file in read}
+    taken = {os.path.realpath(file) for file in (*paths, given["transaction_order"]) if file}
     for name in ("html", "edn", "shiviz", "graph"):
         target = given[name]
         if target is None or (target.exists() and not target.is_file()):
             continue
-        if os.path.realpath(target) in taken:
+        place = os.path.realpath(target)
+        if place in taken or (target.exists() and any(_is_read(place, path) for path in paths)):
             raise click.UsageError(f"--{name}: {target} is read, or is written already; try: another file")
-        taken.add(os.path.realpath(target))
+        taken.add(place)
+
+
+def _is_read(place: str, path: Path) -> bool:
+    """Whether a file, of this resolved name, is of the run that `path` names, or may be a history in its folder."""
+    from harness.cli.verbs.check_many import SUFFIXES
+    from harness.results.hashes import HASHES, is_of_record
+    from harness.results.run_folder import FILES, PLAN, REPORT
+
+    folder = path if path.is_dir() else path.parent
+    name = os.path.relpath(place, os.path.realpath(folder))
+    if (folder / PLAN).exists():
+        return name != REPORT and (name in (*FILES, HASHES) or is_of_record(name))
+    return path.is_dir() and not name.startswith("..") and Path(name).suffix in SUFFIXES
 
 
 def _here(path: Path) -> Path:

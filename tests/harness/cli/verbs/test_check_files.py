@@ -486,6 +486,10 @@ def test_what_another_checker_says_is_not_turned_round(said: str, code: int, res
         (("history.edn", "--edn", "link.edn"), "--edn: link.edn"),
         (("history.edn", "--html", "new", "--edn", "new"), "--edn: new"),
         (("run", "--shiviz", "run/history.jsonl"), "--shiviz: run/history.jsonl"),
+        (("run", "--shiviz", "run/nodes/n1/log.jsonl"), "--shiviz: run/nodes/n1/log.jsonl"),
+        (("run/history.jsonl", "--edn", "run/plan.json"), "--edn: run/plan.json"),
+        (("store", "--edn", "store/test/history.edn"), "--edn: store/test/history.edn"),
+        (("history.edn", "--transaction-order", "order", "--html", "order"), "--html: order"),
     ],
 )
 def test_what_is_read_is_not_written_over(
@@ -493,15 +497,13 @@ def test_what_is_read_is_not_written_over(
 ) -> None:
     """If it failed, a slip would put a page in the place of the only record, or one output in that of another."""
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "run").mkdir()
-    for name in ("history.edn", "run/history.jsonl", "run/plan.json"):
+    names = ("history.edn", "order", "store/test/history.edn")
+    names += ("run/history.jsonl", "run/plan.json", "run/nodes/n1/log.jsonl")
+    for name in names:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("as it was")
     (tmp_path / "link.edn").symlink_to("history.edn")
     said = qsync("check", *words)
     assert (said.code, f"{named} is read, or is written already" in said.line) == (64, True)
-    assert (
-        (tmp_path / "history.edn").read_text()
-        == (tmp_path / "run" / "history.jsonl").read_text()
-        == "as it was"
-    )
+    assert {(tmp_path / name).read_text() for name in names} == {"as it was"}
     assert not (tmp_path / "new").exists()
