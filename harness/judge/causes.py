@@ -233,7 +233,7 @@ class RankedWitness:
         begins = self.near == Near.NODE and self.checker not in ENDS_WITH_AN_ANSWER
         names = ("start_ns", "end_ns") if begins else ("end_ns", "start_ns")
         times = (self.witness.get(name) for name in names)
-        return next((moment for moment in times if isinstance(moment, int) and moment >= 0), None)
+        return next((moment for moment in times if isinstance(moment, int) and 0 <= moment < NEVER_NS), None)
 
     @property
     def is_estimate(self) -> bool:
@@ -328,9 +328,9 @@ FINAL_ONLY = frozenset({"runaway-term", "deposed", "idle-promote", "split-withou
 def own_causes(verdict: Json) -> list[RankedWitness]:
     """The leading witness, all crashes, and the first witness of each further rule that no earlier cause explains.
 
-    A cause explains every breach except a crash, a breach that ended before the cause began at a node or in a log, and
-    a breach of a kind that it cannot explain: a wrong cut explains wrong cuts alone, and a cluster that does not settle
-    explains no lost write. Findings are causes only if nothing is violated.
+    A cause explains every breach except a crash, one of another check that surely ended before the cause began at a
+    node or in a log, and one of a kind that it cannot explain: a wrong cut explains wrong cuts alone, and a cluster
+    that does not settle explains no lost write. Findings are causes only if nothing is violated.
     """
     causes: list[RankedWitness] = []
     ranking = ranked(verdict)
@@ -348,8 +348,9 @@ def _explains(cause: RankedWitness, other: RankedWitness) -> bool:
         return False
     start_ns, end_ns = cause.witness.get("start_ns"), other.witness.get("end_ns")
     is_judged = cause.near in (Near.NODE, Near.LOGS) and cause.checker != other.checker
-    if is_judged and isinstance(start_ns, int) and isinstance(end_ns, int) and end_ns < start_ns:
-        return bool({cause.checker, other.checker} & ABOUT_RIGHT)
+    is_known = is_judged and not {cause.checker, other.checker} & ABOUT_RIGHT
+    if is_known and isinstance(start_ns, int) and isinstance(end_ns, int) and end_ns < start_ns:
+        return False
     if cause.checker.startswith(OF_CUTS):
         return other.checker.startswith(OF_CUTS)
     if cause.near == Near.END or cause.rule in FINAL_ONLY:

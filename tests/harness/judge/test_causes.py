@@ -20,7 +20,7 @@ from checkers.logs.wal import NAME as AUDIT
 from checkers.logs.wal.agreement import RULES as OF_LOGS
 from checkers.replicas import kept
 from checkers.replicas.leadership import NAME as LEADERSHIP
-from harness.judge.causes import TABLE, Near, headline, place_of, ranked
+from harness.judge.causes import TABLE, Near, headline, own_causes, place_of, ranked
 from harness.systems import SYSTEMS
 from harness.systems.plans import planned
 from harness.workloads import WORKLOADS
@@ -236,6 +236,17 @@ def test_odd_verdicts_have_a_headline(odd: Any) -> None:
     """If it failed, a page of a damaged verdict would not open."""
     assert headline({"checks": odd, "violations": odd})
     assert headline({"checks": [{"witnesses": odd}]})
+
+
+def test_a_time_that_is_no_time_is_none() -> None:
+    """If it failed, a page of a verdict with a number of 400 digits would not open."""
+    assert headline(verdict((CLIENTS[0], witness("stale", summary="stale", end_ns=10**400)))) == "Stale."
+
+
+def test_a_wrong_cut_explains_no_breach_of_another_kind() -> None:
+    """If it failed, an anomaly beside a wrong cut would have no fingerprint of its own."""
+    found = verdict(("cuts-closure", witness("torn", 2.0)), ("txlog-once", witness("twice", 1.0)))
+    assert [cause.checker for cause in own_causes(found)] == ["cuts-closure", "txlog-once"]
 
 
 def test_the_classes_are_in_their_order() -> None:
