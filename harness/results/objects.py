@@ -192,7 +192,8 @@ class ObjectStore:
 
         try:
             yield
-        except (OSError, pyarrow.ArrowException) as error:
+        # A ValueError: of an address that is no UTF-8, or an endpoint that is none.
+        except (OSError, ValueError, pyarrow.ArrowException) as error:
             raise _in_one_line(str(error), doing, address, self._environ) from error
 
 

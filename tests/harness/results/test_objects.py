@@ -226,6 +226,18 @@ def test_no_bucket_no_right_and_no_endpoint_are_one_line_without_secrets(
     assert "hush" not in wrong.value.message
 
 
+def test_an_endpoint_that_is_none_and_a_name_that_is_no_text_are_one_line(
+    server: ObjectServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If it failed, a slip in AWS_ENDPOINT_URL, or a byte that is no UTF-8 in an address, would end in a traceback."""
+    odd = Address("s3", "b/\udcff")
+    with pytest.raises(StoreError, match="cannot list s3://b/"):
+        ObjectStore(odd).objects(odd)
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://[::1:9000")
+    with pytest.raises(StoreError, match="cannot use s3://b/team/results: Invalid IPv6 URL"):
+        ObjectStore(ROOT)
+
+
 @pytest.mark.long
 def test_a_large_object_comes_in_parts_and_is_whole(server: ObjectServer, tmp_path: Path) -> None:
     """If it failed, the record of a long run would be cut at the size of one part."""
