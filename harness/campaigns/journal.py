@@ -174,11 +174,11 @@ class Journal:
         path = self.folder / RUNS
         data = msgspec.json.encode(line) + b"\n"
         try:
-            with path.open("ab") as file:
+            with path.open("ab", buffering=0) as file:  # a buffer would write the rest when it is closed
                 before = file.tell()
                 try:
-                    file.write(data)
-                    file.flush()
+                    if file.write(data) < len(data):
+                        raise OSError
                     os.fsync(file.fileno())
                 except OSError:
                     os.truncate(path, before)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 from pathlib import Path
 
 import pytest
@@ -120,6 +121,20 @@ def test_a_full_disk_leaves_no_half_line(tmp_path: Path, monkeypatch: pytest.Mon
     again = journal.load(book.folder)
     assert again is not None
     assert [each.cell for each in again.ended] == ["a", "c"]
+
+
+def test_a_disk_with_room_for_half_a_line_leaves_none_of_it(tmp_path: Path) -> None:
+    """If it failed, the rest of a line that was taken back would stand in the journal as one of its own."""
+    book = begun(tmp_path)
+    path = book.folder / journal.RUNS
+    before = path.read_bytes()
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) + 40, limits[1]))
+    try:
+        book.note(ended("b"))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert (path.read_bytes(), book.unwritten) == (before, 1)
 
 
 def test_a_folder_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
