@@ -52,6 +52,14 @@ def test_the_oldest_go_until_what_is_left_is_small_enough(tmp_path: Path) -> Non
     assert {name[-1] for name in left(tmp_path)} == set("34")
 
 
+def test_old_runs_go_before_any_goes_for_its_size(tmp_path: Path) -> None:
+    """If it failed, a run that was judged again lately would go, although the old ones alone make room enough."""
+    store(tmp_path, "nightly/20260101T000000Z-1", "valid", 1, size=1 << 20)
+    store(tmp_path, "nightly/20260102T000000Z-2", "valid", 40, size=1 << 20)
+    assert retain(tmp_path, "nightly", Retention(days=30, gib=1.5 / 1024), now=lambda: NOW_S).runs == 1
+    assert {name[-1] for name in left(tmp_path)} == {"1"}
+
+
 def test_without_a_rule_nothing_is_removed(tmp_path: Path) -> None:
     """If it failed, a plan that says nothing of retention would lose its runs."""
     store(tmp_path, "nightly/20260101T000000Z-1", "valid", 4000)
