@@ -6,8 +6,13 @@ anomaly, and never like a pass.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from enum import IntEnum
+
+import click
+
+from harness.errors import TRACEBACK_NOTE, HarnessError, broke, keep_traceback
 
 
 class ExitCode(IntEnum):
@@ -39,3 +44,26 @@ GRAVEST_FIRST = (
 def gravest(codes: Iterable[ExitCode]) -> ExitCode:
     """The one exit code of many runs; no runs at all are inconclusive."""
     return min(codes, key=GRAVEST_FIRST.index, default=ExitCode.INCONCLUSIVE)
+
+
+@contextmanager
+def beside(codes: list[ExitCode]) -> Iterator[None]:
+    """What ends a batch early is told in a line, and its `codes` still count. It is raised if there are none yet, and
+    a defect of ours also if none of them is an anomaly."""
+    try:
+        yield
+    except (Exception, KeyboardInterrupt) as error:
+        is_defect = not isinstance(error, (HarnessError, KeyboardInterrupt))
+        if not codes or (is_defect and ExitCode.ANOMALY not in codes) or isinstance(error, BrokenPipeError):
+            raise
+        click.echo(f"qsync: {in_a_line(error)}", err=True)
+        if not is_defect:
+            codes.append(ExitCode(getattr(error, "exit_code", ExitCode.INTERRUPTED)))
+
+
+def in_a_line(error: Exception | KeyboardInterrupt) -> str:
+    if isinstance(error, HarnessError):
+        return error.message
+    if isinstance(error, KeyboardInterrupt):
+        return "interrupted"
+    return f"{broke(error)}; {TRACEBACK_NOTE}{keep_traceback(error)}"

@@ -18,9 +18,9 @@ from typing import TextIO
 import click
 
 from harness.campaigns.interruption import by_signal
-from harness.cli.exit_codes import ExitCode
+from harness.cli.exit_codes import ExitCode, in_a_line
 from harness.cli.verbs import VERBS
-from harness.errors import TRACEBACK_NOTE, HarnessError, StoreError, broke, keep_traceback
+from harness.errors import HarnessError, StoreError
 
 
 class Verbs(click.Group):
@@ -135,7 +135,7 @@ def _is_hung_up(stream: TextIO) -> bool:
 
 
 def _broken(error: Exception) -> int:
-    _say(f"qsync: {broke(error)}; {TRACEBACK_NOTE}{keep_traceback(error)}")
+    _say(f"qsync: {in_a_line(error)}")
     return ExitCode.BROKEN
 
 

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from harness.cli.exit_codes import ExitCode, gravest
+from harness.cli.exit_codes import ExitCode, beside, gravest, in_a_line
 from harness.cli.printing import print_json
 from harness.cli.verbs.check_one import Options, for_a_run, judged_file, run_folder, unpacked_run
-from harness.errors import TRACEBACK_NOTE, HarnessError, WrongUse, broke, keep_traceback
+from harness.errors import HarnessError, WrongUse
 from harness.pages.terminal.colour import printable
 
 if TYPE_CHECKING:
@@ -93,18 +93,21 @@ def check_many(histories: Sequence[Path], options: Options, jobs: int | None) ->
             )
     from harness.pages.terminal.file_screen import jepsen_words
 
-    rows = []
-    for row in _judged(histories, options, jobs):
-        rows.append(row)
-        if options.as_json:
-            print_json(row)
-        else:
-            jepsen = f" (Jepsen said {jepsen_words(row)})" if "jepsen" in row else ""
-            click.echo(printable(f"{row['outcome']:<12} {row['path']}: {row['sentence']}{jepsen}"))
+    rows: list[Mapping[str, Any]] = []
+    codes: list[ExitCode] = []
+    with beside(codes):
+        for row in _judged(histories, options, jobs):
+            rows.append(row)
+            codes.append(ExitCode(row["exit_code"]))
+            if options.as_json:
+                print_json(row)
+            else:
+                jepsen = f" (Jepsen said {jepsen_words(row)})" if "jepsen" in row else ""
+                click.echo(printable(f"{row['outcome']:<12} {row['path']}: {row['sentence']}{jepsen}"))
     if not options.as_json:
         for line in _table(rows):
             click.echo(line)
-    return gravest(ExitCode(row["exit_code"]) for row in rows)
+    return gravest(codes)
 
 
 def _judged(histories: Sequence[Path], options: Options, jobs: int | None) -> Iterator[Mapping[str, Any]]:
@@ -146,8 +149,8 @@ def _row(options: Options, path: Path) -> Mapping[str, Any]:
     except HarnessError as error:
         return _refused(path, error)
     except Exception as error:  # a defect of ours: of this history, not of the next ones
-        sentence = f"{broke(error)}; {TRACEBACK_NOTE}{keep_traceback(error)}"
-        return {"path": str(path), "outcome": REFUSED, "exit_code": ExitCode.BROKEN, "sentence": sentence}
+        code, sentence = ExitCode.BROKEN, in_a_line(error)
+        return {"path": str(path), "outcome": REFUSED, "exit_code": code, "sentence": sentence}
     fields = {name: verdict[name] for name in ("outcome", "exit_code", "sentence", "violations")}
     counts = {name: verdict["evidence"][name] for name in ("ok", "fail", "info")}
     jepsen = {name: verdict[name] for name in ("jepsen", "jepsen_checkers") if name in verdict}

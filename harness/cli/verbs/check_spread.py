@@ -12,7 +12,7 @@ import click
 from checkers.history.values import many
 from checkers.limits import Limits
 from harness.cli import spark_group
-from harness.cli.exit_codes import ExitCode, gravest
+from harness.cli.exit_codes import ExitCode, beside, gravest
 from harness.cli.printing import print_json, print_run
 from harness.errors import StoreError, WrongUse
 from harness.judge.time_limit import limited
@@ -92,14 +92,15 @@ def _tell_others(path: Path, runs: Collection[Path]) -> None:
 
 
 def _print_many(judged: Iterable[tuple[Path, Mapping[str, Any]]], as_json: bool) -> int:
-    codes = []
-    for run, verdict in judged:
-        codes.append(ExitCode(verdict["exit_code"]))
-        if as_json:
-            fields = {name: verdict[name] for name in ("outcome", "exit_code", "sentence")}
-            print_json({"folder": str(run), **fields})
-        else:
-            click.echo(printable(f"{verdict['outcome']:<12} {run}: {verdict['sentence']}"))
+    codes: list[ExitCode] = []
+    with beside(codes):
+        for run, verdict in judged:
+            codes.append(ExitCode(verdict["exit_code"]))
+            if as_json:
+                fields = {name: verdict[name] for name in ("outcome", "exit_code", "sentence")}
+                print_json({"folder": str(run), **fields})
+            else:
+                click.echo(printable(f"{verdict['outcome']:<12} {run}: {verdict['sentence']}"))
     return gravest(codes)
 
 

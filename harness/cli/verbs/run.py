@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from harness.cli.exit_codes import ExitCode, gravest
+from harness.cli.exit_codes import ExitCode, beside, gravest
 from harness.cli.options import plan_of, plan_options, refuse_idle, refuse_options, results_option, seeds_from
 from harness.cli.param_types import OutputFile, Whole
 from harness.cli.printing import print_json, print_run
 from harness.cli.system_options import PlanCommand
-from harness.errors import HarnessError
 
 if TYPE_CHECKING:
     from harness.pages.terminal.live import View
@@ -64,18 +63,12 @@ def command(
     import msgspec
 
     codes: list[ExitCode] = []
-    for seed in seeds_from(plan, repeat, "--repeat"):
-        try:
+    with beside(codes):
+        for seed in seeds_from(plan, repeat, "--repeat"):
             seeded = msgspec.structs.replace(plan, seed=seed)
             codes.append(_run_once(seeded, results, as_json, record_only, fail_fast))
-        except HarnessError as error:
-            if not codes:
-                raise
-            click.echo(f"qsync: {error.message}", err=True)  # what earlier runs found still counts
-            codes.append(ExitCode(error.exit_code))
-            break
-        if codes[-1] == ExitCode.INTERRUPTED:
-            break
+            if codes[-1] == ExitCode.INTERRUPTED:
+                break
     return gravest(codes)
 
 

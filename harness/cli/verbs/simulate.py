@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from checkers.history.values import many
-from harness.cli.exit_codes import ExitCode, gravest
+from harness.cli.exit_codes import ExitCode, gravest, in_a_line
 from harness.cli.options import plan_of, plan_options, refuse_idle, results_option, seeds_from
 from harness.cli.param_types import JOBS, Whole
 from harness.cli.printing import print_json
@@ -100,7 +100,6 @@ def command(
 
 def _keep(plan: Any, results: Path) -> None:
     """Run the plan again, this time into a folder, for its page. The anomaly stands without the folder, too."""
-    from harness.errors import HarnessError
     from harness.pages.terminal.working import working
     from harness.run.assemble import parts_of
     from harness.run.execute import execute
@@ -110,9 +109,8 @@ def _keep(plan: Any, results: Path) -> None:
         with working("keeping the run"):
             executed = execute(parts_of(plan), results)
             finish(executed.folder, plan)
-    except (HarnessError, KeyboardInterrupt) as error:
-        why = error.message if isinstance(error, HarnessError) else "interrupted"
-        click.echo(f"qsync: the run was not kept: {why}", err=True)
+    except (Exception, KeyboardInterrupt) as error:
+        click.echo(f"qsync: the run was not kept: {in_a_line(error)}", err=True)
         return
     click.echo(f"report  {executed.folder.path / 'report.html'}")
 

@@ -87,6 +87,21 @@ def test_a_defect_of_ours_is_the_line_of_one_history(
     assert qsync("check", folder / "a.edn", folder / "b.edn").code == 1, "an anomaly is the gravest"
 
 
+def test_ctrl_c_does_not_hide_an_anomaly(folder: Path, qsync: Qsync, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If it failed, a reader who stops after the first anomaly would be told that there is no verdict."""
+
+    def stops(path: Path, options: object) -> object:
+        if path.name == "c.edn":
+            raise KeyboardInterrupt
+        return judged_file(path, options)  # type: ignore[arg-type]
+
+    judged_file = check_many.judged_file
+    monkeypatch.setattr(check_many, "judged_file", stops)
+    done = qsync("check", folder / "b.edn", folder / "c.edn", folder / "a.edn")
+    assert (done.code, done.err) == (1, "qsync: interrupted\n")
+    assert qsync("check", folder / "a.edn", folder / "c.edn").code == 130
+
+
 def test_lines_of_json_have_a_document_each(folder: Path, qsync: Qsync) -> None:
     """If it failed, a program could not tell which file was refused and why."""
     done = qsync("check", folder / "a.edn", folder / "c.edn", folder / "none.edn", "--json")

@@ -18,9 +18,10 @@ import pytest
 
 from checkers.replicas import quorum
 from harness.campaigns.runs import fields_of_run
+from harness.cli.exit_codes import ExitCode
 from harness.cli.options import code_version
-from harness.cli.verbs import run as verb
-from harness.errors import ClusterError
+from harness.cli.verbs import run
+from harness.errors import ClusterError, StoreError
 from harness.pages.terminal import working
 from harness.pages.terminal.snapshot import Snapshot
 from harness.plan.plan import Drawn, to_json
@@ -350,10 +351,10 @@ def test_a_start_that_takes_long_is_shown_until_the_run_is(monkeypatch: pytest.M
     stream = Told()
     monkeypatch.setattr(sys, "stderr", stream)
     monkeypatch.setattr(working, "PATIENCE_S", 0.0)
-    monkeypatch.setattr(verb, "snapshot", lambda *_: Snapshot(time_ns=0, end_ns=1, message="load"))
+    monkeypatch.setattr(run, "snapshot", lambda *_: Snapshot(time_ns=0, end_ns=1, message="load"))
     before = threading.active_count()
     with ExitStack() as stack:
-        show = verb._shower(stack, planned(cluster="local"), as_json=False)
+        show = run._shower(stack, planned(cluster="local"), as_json=False)
         assert stream.written.wait(60)
         for _ in range(2):
             show(SimpleNamespace())  # type: ignore[arg-type]  # the snapshot does not look at it
@@ -413,6 +414,31 @@ def test_ctrl_c_does_not_hide_an_anomaly(qsync: Qsync, monkeypatch: pytest.Monke
     done = qsync(*LOSES_WRITES)
     assert done.code == 1
     assert done.out.startswith("ANOMALY  ")
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (KeyboardInterrupt(), "qsync: interrupted"),
+        (RuntimeError("out of order"), "the harness itself broke: RuntimeError: out of order; traceback in "),
+        (StoreError("no room"), "qsync: no room"),
+    ],
+)
+def test_what_ends_the_next_run_does_not_hide_an_anomaly(
+    qsync: Qsync, monkeypatch: pytest.MonkeyPatch, error: BaseException, said: str
+) -> None:
+    """If it failed, Ctrl-C in the second of many runs, or a bug of ours, would throw the anomaly of the first away."""
+    codes = iter([ExitCode.ANOMALY])
+
+    def once(*_: object) -> ExitCode:
+        for code in codes:
+            return code
+        raise error
+
+    monkeypatch.setattr(run, "_run_once", once)
+    done = qsync(*QUICK, "--repeat", "3")
+    assert done.code == 1
+    assert said in done.err
 
 
 def test_a_drawn_plan_without_a_fault_is_valid(qsync: Qsync, tmp_path: Path) -> None:

@@ -14,7 +14,9 @@ import psutil  # type: ignore[import-untyped]  # it has no types
 import pytest
 
 from harness.campaigns.hunt import seeds
+from harness.cli.verbs import simulate
 from harness.plan.plan import Plan, to_json
+from harness.run import execute
 from tests.harness.cli.verbs.conftest import Qsync
 from tests.harness.processes import PATIENCE_S, is_gone, wait_until
 from tests.harness.runs import drawn_out, small
@@ -75,6 +77,19 @@ def test_an_anomaly_stands_although_its_run_cannot_be_kept(qsync: Qsync) -> None
     assert done.code == 1
     assert "found by: " in done.out and "report" not in done.out
     assert done.err.startswith("qsync: the run was not kept: cannot write results to /proc/nowhere")
+
+
+def test_an_anomaly_stands_although_keeping_its_run_breaks(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A bug of ours in writing the page would hide what the hunt has found."""
+
+    def breaks(*_: object) -> None:
+        raise RuntimeError("out of order")
+
+    monkeypatch.setattr(execute, "execute", breaks)
+    simulate._keep(small(), tmp_path)
+    assert "was not kept: the harness itself broke: RuntimeError: out of order" in capsys.readouterr().err
 
 
 @pytest.mark.long
