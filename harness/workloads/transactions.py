@@ -247,7 +247,7 @@ class Transactions(Workload):
         several = sum(len({key for _, key, _ in micros_of(each.value)}) > 1 for each in done)
         if several < wanted:
             yield f"too few transactions over several keys: {several} succeeded, {wanted} are needed"
-        telling = sum(any(self._tells(*micro) for micro in micros_of(each.value)) for each in done)
+        telling = sum(self._tells(each) for each in done)
         if telling < wanted:
             yield f"too few transactions saw writes of other transactions: {telling} did, {wanted} are needed"
         final = [each for each in history.select(f="txn", phase="final") if is_fresh_at_the_end(each)]
@@ -256,11 +256,15 @@ class Transactions(Workload):
         if unread:
             yield f"{many(len(unread), 'key')} had no final read that had to be fresh, {min(unread)} among them"
 
-    def _tells(self, f: str, key: str, value: object) -> bool:
-        """A list of one element says nothing of an order."""
-        if f != "r" or value is None:
-            return False
-        return len(value) > 1 if isinstance(value, list | tuple) else True
+    def _tells(self, operation: Recorded) -> bool:
+        """Whether it read a write of another transaction. A list of one element says nothing of an order."""
+        micros = list(micros_of(operation.value))
+        own = [value for f, _, value in micros if f != "r"]
+        for shown in (value for f, _, value in micros if f == "r"):
+            values = shown if isinstance(shown, list | tuple) else (None, shown)
+            if len(values) > 1 and any(value is not None and value not in own for value in values):
+                return True
+        return False
 
     def _written(self, operation: Recorded) -> Iterator[str]:
         return (key for f, key, _ in micros_of(operation.value) if f != "r")
