@@ -80,10 +80,10 @@ def _missing_by_name(plan: Plan, history: History, skipped: Sequence[Mapping[str
 
 def absent_of_a_group(plan: Plan, history: History) -> Iterator[str]:
     """A sentence for each name that stands for several faults, of which some took effect and some did not."""
-    absent = never_in_effect(plan, history)
+    absent, asked = never_in_effect(plan, history), _asked(plan)
     for word, names in _by_name(plan):
         never = [name for name in names if name in absent]
-        if never and len(never) < len(names):
+        if never and len(never) < sum(name in asked for name in names):
             yield f"of {word}, which was asked for, these never took effect: {', '.join(never)}"
 
 
