@@ -83,9 +83,11 @@ class Bar(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def sentence(self) -> str:
-        """The name and all requirements, in words."""
+        """The name and all requirements but those of nothing, in words."""
         asked = {WORDS[name]: getattr(self.requires, name) for name in Requires.__struct_fields__}
-        return f"{self.name}: {', '.join(f'{word} ≥ {least:,g}' for word, least in asked.items() if least)}"
+        return (
+            f"{self.name}: {', '.join(f'{word} ≥ {least:,.10g}' for word, least in asked.items() if least)}"
+        )
 
 
 class Certifying(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -287,6 +287,12 @@ def test_a_lower_bar_stands_in_the_first_line(sample: Sample) -> None:
         assert word in text, word
 
 
+def test_what_a_bar_requires_is_said_to_the_last_operation() -> None:
+    """If it failed, a certificate would name 1.23457e+06 operations, and two such bars would be called the same."""
+    said = Bar(name="own", requires=Requires(operations=1_234_567)).sentence
+    assert "operations that succeeded ≥ 1,234,567," in said
+
+
 def test_a_lower_bar_needs_no_second_matrix(sample: Sample, monkeypatch: pytest.MonkeyPatch) -> None:
     """If it failed, hours of runs that are below a bar would be done again for a lower one."""
     ask = asked(sample.folder)
