@@ -46,9 +46,10 @@ class Stored(msgspec.Struct, frozen=True):
 def stored(folder: Path) -> Stored | None:
     """The result of the campaign in this folder; None if it has no summary yet, or none that can be read."""
     try:
-        return msgspec.json.decode((folder / SUMMARY).read_bytes(), type=Stored)
+        found = msgspec.json.decode((folder / SUMMARY).read_bytes(), type=Stored)
     except (OSError, *NOT_JSON):
         return None
+    return found if found.exit_code in OUTCOME_OF else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ import pytest
 from harness.campaigns import documents
 from harness.campaigns.journal import SUMMARY, Ended, Head, Journal, Task
 from harness.campaigns.known import Known, KnownList
-from harness.campaigns.summary import LeftOut, Summary, summarize
+from harness.campaigns.summary import LeftOut, Summary, stored, summarize
 from harness.serve.campaign_sheets import campaign, under_way
 from tests.harness.campaigns.journals import ended
 
@@ -84,3 +84,10 @@ def test_a_campaign_that_was_killed_before_its_summary_is_not_over(tmp_path: Pat
     sheet = campaign(book, [book], has_page=False)
     assert (sheet.sentence, sheet.refreshes_ms) == ("under way or interrupted: 1 of 1", 2000)
     assert under_way([], [book]).sentence == "0 runs and 1 campaign without an end"
+
+
+@pytest.mark.parametrize("code", [130, -1, 1000])
+def test_a_summary_with_an_odd_exit_code_is_none(tmp_path: Path, code: int) -> None:
+    """If it failed, the page of a campaign would be a traceback for a summary.json that another version wrote."""
+    (tmp_path / SUMMARY).write_text(f'{{"exit_code": {code}, "sentence": "done"}}')
+    assert stored(tmp_path) is None
