@@ -151,7 +151,7 @@ def repeat_line(plan: Plan, plan_file: Path | None = None) -> str:
     for field, option in _NAMED.items():
         value = getattr(plan, field)
         if value != getattr(default, field) and field not in idle:
-            words.append(f"{option} {shlex.quote(_shortest(value))}")
+            words.append(f"{option} {shlex.quote(shortest(value))}")
     if plan.faults != default.faults:
         words.append(f"--faults {','.join(plan.faults) or 'none'}")
     words.extend(f"--bug {bug}" for bug in plan.bugs)
@@ -167,10 +167,10 @@ def _of_system(options: Options) -> Iterator[str]:
         value = getattr(options, option.field)
         if value != getattr(usual, option.field):
             for item in value if option.is_list else (value,):
-                yield f"{option.name} {shlex.quote(_shortest(item))}"
+                yield f"{option.name} {shlex.quote(shortest(item))}"
 
 
-def _shortest(value: object) -> str:
+def shortest(value: object) -> str:
     """20 rather than 20.0, but never another number."""
     if isinstance(value, float) and float(f"{value:g}") == value:
         return f"{value:g}"

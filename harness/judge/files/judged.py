@@ -29,7 +29,7 @@ from harness.errors import StoreError, WrongUse
 from harness.judge import EXIT_CODES, FORMAT, VERSION, Outcome, outcome_of
 from harness.judge.causes import headline
 from harness.judge.files.jepsen_results import said_by_jepsen
-from harness.judge.words import not_decided
+from harness.judge.words import not_decided, shortest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -270,9 +270,9 @@ def _command(asked: Asked, judgement: Judgement) -> str:
     if asked.key is not None:
         words += ["--key", asked.key]
     if asked.limits.timeout_s is not None:
-        words += ["--timeout", f"{asked.limits.timeout_s:g}"]
+        words += ["--timeout", shortest(asked.limits.timeout_s)]
     if asked.limits.memory_mib is not None:
-        words += ["--memory", f"{asked.limits.memory_mib:g}"]
+        words += ["--memory", shortest(asked.limits.memory_mib)]
     if asked.limits.steps is not None:
         words += ["--budget", str(asked.limits.steps)]
     if asked.failed_cas_observes is not None:

@@ -454,6 +454,12 @@ def test_a_report_of_etcd_is_one_history(qsync: Qsync) -> None:
     assert [line.split()[0] for line in lines[:2]] == ["valid", "unknown"]
 
 
+def test_the_line_that_repeats_has_the_limits_as_they_were(qsync: Qsync, good: Path) -> None:
+    """If it failed, the line would repeat another check: with 1,234,570 s in place of 1,234,567 s."""
+    done = qsync("check", good, "--timeout", "1234567", "--memory", "20.0")
+    assert "--timeout 1234567.0 --memory 20\n" in done.out
+
+
 @pytest.mark.parametrize(
     ("said", "code", "result"),
     [
