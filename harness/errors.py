@@ -84,8 +84,9 @@ def keep_traceback(error: Exception) -> str:
         if note.startswith(TRACEBACK_NOTE):
             return str(note.removeprefix(TRACEBACK_NOTE))
     try:
-        with tempfile.NamedTemporaryFile("w", prefix="qsync-traceback-", suffix=".txt", delete=False) as file:
-            file.writelines(traceback.format_exception(error))  # of one that cannot be read it says so
+        with tempfile.NamedTemporaryFile(prefix="qsync-traceback-", suffix=".txt", delete=False) as file:
+            # Of one that cannot be read it says so. The name of a file need not be UTF-8.
+            file.write("".join(traceback.format_exception(error)).encode(errors="backslashreplace"))
     except OSError as full:
         return f"no file ({full.strerror})"
     return file.name

@@ -336,3 +336,13 @@ def test_an_error_that_cannot_be_read_is_no_anomaly(
     verb(broken)
     assert main(["try"]) == ExitCode.BROKEN
     assert "Unreadable" in capsys.readouterr().err
+
+
+def test_an_error_about_a_name_that_is_no_text_is_no_anomaly(
+    verb: Callable[[Callable[[], object]], None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """If it failed, a bug of ours about a file whose name is no UTF-8 would end with 1, the code of an anomaly."""
+    verb(raises(ValueError("no such file: a\udcff")))
+    assert main(["try"]) == ExitCode.BROKEN
+    kept = capsys.readouterr().err.rsplit(" ", 1)[1].strip()
+    assert "ValueError: no such file: a\\udcff" in Path(kept).read_text()
