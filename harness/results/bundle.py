@@ -138,6 +138,8 @@ def _chunks(path: Path) -> Iterator[bytes]:
 def is_bundle(path: Path) -> bool:
     """Whether a file begins or ends as a bundle, or is called so; it may be damaged."""
     try:
+        if not path.is_file():  # what a pipe has can be read once
+            return False
         with path.open("rb") as file:
             begins = file.read(4)
         return begins == b"PK\x03\x04" or path.suffix == ".zip" or seal.is_sealed(path)

@@ -115,6 +115,20 @@ def test_a_pipe_gets_the_same_bytes_and_a_link_stays_one(bundled: Path, tmp_path
     assert link.is_symlink() and behind.read_bytes() == bundled.read_bytes()
 
 
+def test_a_pipe_is_asked_for_nothing(tmp_path: Path) -> None:
+    """If it failed, `qsync check PIPE` would take the first bytes, and then wait for a writer that has gone."""
+    os.mkfifo(tmp_path / "pipe")
+    reader = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    writer = os.open(tmp_path / "pipe", os.O_WRONLY)
+    os.write(writer, b"PK\x03\x04 and more")
+    try:
+        assert not bundle.is_bundle(tmp_path / "pipe")
+        assert os.read(reader, 4) == b"PK\x03\x04"
+    finally:
+        os.close(reader)
+        os.close(writer)
+
+
 def test_any_program_opens_it(bundled: Path) -> None:
     """If it failed, a reader without this project could not look into a bundle."""
     with zipfile.ZipFile(bundled) as archive:
