@@ -19,6 +19,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from harness.errors import HarnessError, StoreError, WrongUse
+from harness.results.output_file import output_file
 
 SCHEMES = {"s3": "s3", "s3a": "s3", "s3n": "s3", "gs": "gs", "gcs": "gs", "abfs": "abfs", "abfss": "abfs"}
 CONNECT_S = 5.0
@@ -138,7 +139,6 @@ class ObjectStore:
 
     def fetch(self, address: Address, target: Path) -> bool:
         """Copy an object to a file, which is whole or absent; False if there is no such object."""
-        unfinished = target.with_name(f".{target.name}.unfinished")
         with self._as_store_error(f"read {address}", address):
             try:
                 source = self.files.open_input_file(address.key)
@@ -146,10 +146,9 @@ class ObjectStore:
                 return False
         with source, on_disk(target):
             target.parent.mkdir(parents=True, exist_ok=True)
-            with unfinished.open("wb") as file:
+            with output_file(target, "a copy") as file:
                 while chunk := self._chunk(source, address):
                     file.write(chunk)
-            unfinished.replace(target)
         return True
 
     def _chunk(self, source: Any, address: Address) -> bytes:

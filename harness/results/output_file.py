@@ -12,6 +12,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from secrets import token_hex
 from typing import BinaryIO
 
 from harness.errors import StoreError
@@ -24,7 +25,7 @@ def output_file(target: Path, what: str) -> Iterator[BinaryIO]:
     StoreError in one line for every OSError, also of the block. `what` names the file in its message.
     """
     place = Path(os.path.realpath(target))
-    unfinished = place.with_name(f".{place.name}.unfinished")
+    unfinished = place.with_name(f".{place.name}.{token_hex(4)}.unfinished")  # two may write one file
     try:
         if is_special(target):
             # One cannot seek in a pipe.
@@ -38,7 +39,7 @@ def output_file(target: Path, what: str) -> Iterator[BinaryIO]:
                     shutil.copyfileobj(file, special)
         else:
             try:
-                with unfinished.open("w+b") as file:
+                with unfinished.open("x+b") as file:
                     yield file
                 with suppress(FileNotFoundError):  # what only its owner may read stays so
                     shutil.copymode(place, unfinished)

@@ -32,6 +32,19 @@ def test_what_a_link_points_to_is_written(tmp_path: Path) -> None:
     assert [path.name for path in (tmp_path / "pages").iterdir()] == ["today.html"]
 
 
+def test_of_two_that_write_one_file_the_last_is_whole(tmp_path: Path) -> None:
+    """Two commands with one --out at once would leave a file with bytes of both."""
+    target = tmp_path / "bundle.zip"
+    with output_file(target, "the bundle") as first:
+        first.write(b"first")
+        first.flush()
+        write(target, b"second", "the bundle")
+        first.write(b", whole")
+        assert target.read_bytes() == b"second"
+    assert target.read_bytes() == b"first, whole"
+    assert [*tmp_path.iterdir()] == [target]
+
+
 def test_a_file_keeps_its_permissions(tmp_path: Path) -> None:
     """Broken, a record that only its owner may read could be read by every user after the next export."""
     target = tmp_path / "bundle.zip"
