@@ -11,7 +11,10 @@ NOT_SAID = dict.fromkeys(About.__struct_fields__, "not said")
 
 
 def changes(old: Certificate, new: Certificate) -> list[str]:
-    """A line for each change; none if the two say the same."""
+    """A line for each change of the product, the code, the matrix, its numbers, what it found and what it left out.
+
+    None if the two say the same; single runs, their histories and findings are not compared.
+    """
     return list(_changes(old, new))
 
 
@@ -20,6 +23,7 @@ def _changes(old: Certificate, new: Certificate) -> Iterator[str]:
     yield from _word(
         "version", f"{was.code.version} {was.code.commit}", f"{now.code.version} {now.code.commit}"
     )
+    yield from _word("code", was.code.sha256[:16], now.code.sha256[:16])
     yield from _about(old, new)
     yield from _word("made", was.made, now.made)
     yield from _word("signed by", was.signed_by or "nobody", now.signed_by or "nobody")

@@ -148,8 +148,8 @@ def _undecided(asked: Asked) -> Journal | None:
         return None
     if not (book.folder / journal.SUMMARY).exists() or _is_decided(book, asked.bar):
         return None
-    if not all(_is_of(RunFolder(asked.results / run.run), asked.commit) for run in book.ended if run.run):
-        return None
+    if not all(_is_of(RunFolder(asked.results / run.run), asked.commit) for run in book.ended):
+        return None  # a run without a folder does not say of which code it was
     asked.tell(f"the matrix of {book.head.begun} is done: going on with its certificate")
     return book
 

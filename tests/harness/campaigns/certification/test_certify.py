@@ -21,6 +21,7 @@ from harness.campaigns.certification.document import CERTIFICATE, PAGE, Certific
 from harness.campaigns.certification.facts import JudgedRun, row_of
 from harness.campaigns.certification.making import BUNDLE, DECIDED, certify
 from harness.campaigns.certification.sensitivity import Clean, Measured
+from harness.campaigns.journal import Task
 from harness.campaigns.nightly import Nightly
 from harness.campaigns.plan import Campaign
 from harness.errors import StoreError, WrongUse
@@ -28,6 +29,7 @@ from harness.judge.evidence.rare_turns import POWER_LOST_BYTES, rows_of
 from harness.results import RunFolder
 from harness.systems import system_of
 from tests.harness.campaigns.certification.conftest import BUGS, PLAN, Sample, asked
+from tests.harness.campaigns.journals import ended
 
 LOWEST = Bar(name="trial", requires=BARS["trial"])
 HOSTILE = "<img src=x onerror=alert(1)>"
@@ -184,6 +186,17 @@ def test_runs_of_code_that_is_no_commit_are_never_gone_on_with(
     with pytest.raises(Begun):
         certify(replace(asked(tmp_path), commit=commit))
     assert begun == [anew]
+
+
+@pytest.mark.parametrize("commit", ["abc", "abc+", ""])
+def test_a_campaign_whose_runs_never_began_is_not_gone_on_with(commit: str, tmp_path: Path) -> None:
+    """If it failed, a night that broke before it had a folder would be certified, and refused, as runs of this code."""
+    wanted = replace(asked(tmp_path), commit=commit)
+    book = journal.create(wanted.results, wanted.campaign.name, wanted.campaign.digest, [Task("a", 1)])
+    book.note(ended("a", 1, "broken", run=""))
+    book.write(journal.SUMMARY, b"{}")
+    book.close()
+    assert making._undecided(wanted) is None
 
 
 def test_without_its_bundle_there_is_no_page(
@@ -355,6 +368,9 @@ def test_two_certificates_are_compared(sample: Sample) -> None:
     """If it failed, a release could find less than the last one, unseen."""
     old = sample.certificate
     assert changes(old, old) == []
+    code = msgspec.structs.replace(old.given.code, sha256="f" * 64)
+    other = msgspec.structs.replace(old, given=msgspec.structs.replace(old.given, code=code))
+    assert [line.partition(":")[0] for line in changes(old, other)] == ["code"]
     built = msgspec.to_builtins(old)
     built["given"]["code"]["commit"] = "later"
     built["given"]["measured"]["bugs"][0]["word"] = "missed"
