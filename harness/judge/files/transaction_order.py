@@ -11,7 +11,7 @@ from checkers.history import HistoryError
 from checkers.history.foreign import given
 from harness.errors import WrongUse
 
-INDEX = re.compile("[0-9]{1,18}")
+INDEX = re.compile("0|[1-9][0-9]{0,17}")
 
 
 def read_order(path: Path) -> Mapping[int, float]:

@@ -247,6 +247,7 @@ def test_an_order_of_single_keys_is_judged_too(
     [
         ("[1]", "expected a map of indexes to numbers in JSON or EDN, as {3 0, 5 1}"),
         ("{:x 1}", "expected a map of indexes to numbers in JSON or EDN, as {3 0, 5 1}"),
+        ('{"3": 0, "03": 1}', "expected a map of indexes to numbers in JSON or EDN, as {3 0, 5 1}"),
         ("{99 1}", "expected the index of an operation in the transaction order, got 99"),
         (f"{{{'9' * 5000} 1}}", "expected a map of indexes to numbers in JSON or EDN, as {3 0, 5 1}"),
         (None, "cannot read "),
