@@ -35,7 +35,8 @@ from harness.campaigns.summary import NO_FINGERPRINT
 Change = Literal["new", "more frequent", "as frequent", "less frequent", "not tried", "not seen", "gone"]
 CHANGES: tuple[Change, ...] = get_args(Change)
 FALSE_ALARM = Fraction(1, 50)
-"""The share of nights without any change for which the comparison reports a change."""
+"""Of nights without any change, the largest share in which chance makes some anomaly more frequent; so for all that is
+said by the exact test. What is new, or undecided for the first time, is said whatever its chance."""
 CONCLUSIVE = ("valid", "anomaly")
 
 

@@ -149,8 +149,8 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Campaign:
-    """A campaign's plan, with its cells in the order of the matrix. `digest` depends on the
-    runs that the file describes, not on the engine that judges them.
+    """A campaign's plan, with its cells in the order of the matrix. `digest` depends on all that the file says but the
+    engine that judges the runs, where they are published, and the table [certificate].
     """
 
     name: str

@@ -230,7 +230,8 @@ def seeds_from(plan: Any, count: int, option: str) -> range:
 
 
 def refuse_idle(plan: Any, given: Mapping[str, Any]) -> None:
-    """WrongUse for an option of the command line that does nothing beside the plan's workload or cluster."""
+    """WrongUse for an option of the command line, other than 0, that does nothing beside the plan's workload or
+    cluster."""
     from harness.errors import WrongUse
     from harness.judge.words import idle_fields
     from harness.systems.long_options import option_name

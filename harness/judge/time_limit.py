@@ -1,4 +1,4 @@
-"""The limits of one command: one time limit for all of its checks together.
+"""The limits of one judgement: one time limit for all of its checks together.
 
     with limited(Limits(timeout_s=60.0)):
         finish(folder, plan)

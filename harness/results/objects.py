@@ -85,7 +85,8 @@ def address_of(given: Path | str) -> Address | None:
 
 @dataclass(frozen=True, slots=True)
 class StoredObject:
-    """An object below an address: its relative name, its size in bytes, and a stamp that changes with every write."""
+    """An object below an address: its relative name, its size in bytes, and a stamp that changes with every write but
+    one of as many bytes within the store's unit of time (of S3 a second)."""
 
     name: str
     size: int

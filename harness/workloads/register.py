@@ -3,9 +3,10 @@
 Every written value is unique (a number per worker and count), so that a read tells which write it saw. A plan may ask
 for deletions: a deletion is a write of None, what a key holds before its first write. One that finds nothing there is
 recorded as failed ("nothing-there"): it changed nothing, and observed as little as a refused compare-and-set. A
-compare-and-set expects what its worker last saw under the key ("@seen"): often right, often outrun. The set of keys
-moves on every few seconds, which bounds the history of one key and with it what a checker has to search. After an hour
-it begins again at the first: a node of a day's run holds as many tuples as one of an hour's.
+compare-and-set expects what its worker last read or wrote under the key ("@seen"): often right, often outrun. The set
+of keys moves on every few seconds, which bounds the history of one key and with it what a checker has to search. After
+an hour it begins again at the first: but for rows written once, a node of a day's run holds as many tuples as one of an
+hour's.
 
 Most operations go to the owner; a share of the reads goes to replicas, where less is promised.
 """

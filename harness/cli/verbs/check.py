@@ -30,7 +30,10 @@ if TYPE_CHECKING:
 @click.option("--promise", type=Text(), help="Judge against this model, such as linearizable.")
 @click.option("--key", help="Judge this key alone.")
 @click.option(
-    "--timeout", "timeout_s", type=Number(0, 10**9, is_open=True), help="Seconds for all checks together."
+    "--timeout",
+    "timeout_s",
+    type=Number(0, 10**9, is_open=True),
+    help="Seconds for all checks of a history together.",
 )
 @click.option("--memory", "memory_mib", type=Number(0, is_open=True), help="MiB for a search.")
 @click.option("--budget", type=Whole(1), help="Steps for each search, as its message counts them.")
