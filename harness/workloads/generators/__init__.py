@@ -4,16 +4,7 @@
 `Draft` (an operation without a worker), `Later` (no operation before that time), or None (no operation any more).
 """
 
-from harness.workloads.generators.combinators import (
-    Each,
-    Limit,
-    Mix,
-    Phases,
-    Reserve,
-    Stagger,
-    Until,
-    per_worker,
-)
+from harness.workloads.generators.combinators import Each, Mix, Stagger, Until
 from harness.workloads.generators.generator import Context, Draft, Generator, Later, Next
 
 __all__ = [
@@ -22,12 +13,8 @@ __all__ = [
     "Each",
     "Generator",
     "Later",
-    "Limit",
     "Mix",
     "Next",
-    "Phases",
-    "Reserve",
     "Stagger",
     "Until",
-    "per_worker",
 ]

@@ -4,12 +4,8 @@
 |---|---|
 | `Each(make)` | `make(context, count)`, without end |
 | `Mix(parts)` | of a random part, in proportion to the weights |
-| `Limit(inner, count)` | at most `count` operations |
 | `Until(inner, time_ns)` | until a time, then nothing |
 | `Stagger(inner, mean_ns)` | with random pauses around a mean, so that workers do not march in step |
-| `Phases(parts)` | part by part, each when the previous one has ended |
-| `Reserve(groups, rest)` | the first workers to one generator, the next to another, the rest to a third |
-| `per_worker(make, workers)` | a generator of its own for each worker |
 """
 
 from __future__ import annotations
@@ -17,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import msgspec
-from msgspec.structs import replace
 
 from harness.workloads.generators.generator import Context, Draft, Generator, Later, Next
 
@@ -60,17 +55,6 @@ def _draw(parts: tuple[tuple[float, Generator], ...], weight: float, context: Co
     return len(parts) - 1
 
 
-class Limit(msgspec.Struct, frozen=True):
-    inner: Generator
-    count: int
-
-    def next(self, context: Context) -> Next:
-        if self.count <= 0:
-            return None, self
-        answer, after = self.inner.next(context)
-        return answer, Limit(after, self.count - isinstance(answer, Draft))
-
-
 class Until(msgspec.Struct, frozen=True):
     inner: Generator
     time_ns: int
@@ -80,7 +64,7 @@ class Until(msgspec.Struct, frozen=True):
             return None, self
         answer, after = self.inner.next(context)
         if isinstance(answer, Later) and answer.time_ns > self.time_ns:
-            answer = Later(self.time_ns)  # the next generator does not wait for it
+            answer = Later(self.time_ns)
         return answer, self if after is self.inner else Until(after, self.time_ns)
 
 
@@ -101,40 +85,3 @@ class Stagger(msgspec.Struct, frozen=True):
             return answer, Stagger(after, mean_ns, due_ns)
         pause_ns = int(context.chance.expovariate(1) * mean_ns)
         return answer, Stagger(after, mean_ns, due_ns + pause_ns)
-
-
-class Phases(msgspec.Struct, frozen=True):
-    parts: tuple[Generator, ...]
-
-    def next(self, context: Context) -> Next:
-        parts = self.parts
-        while parts:
-            answer, after = parts[0].next(context)
-            if answer is not None:
-                return answer, Phases((after, *parts[1:]))
-            parts = parts[1:]
-        return None, Phases(())
-
-
-class Reserve(msgspec.Struct, frozen=True):
-    """`groups` are (number of workers, generator), in the order of worker numbers."""
-
-    groups: tuple[tuple[int, Generator], ...]
-    rest: Generator
-
-    def next(self, context: Context) -> Next:
-        first = 0
-        for place, (count, inner) in enumerate(self.groups):
-            if context.worker < first + count:
-                answer, after = inner.next(context)
-                return answer, replace(
-                    self, groups=(*self.groups[:place], (count, after), *self.groups[place + 1 :])
-                )
-            first += count
-        answer, after = self.rest.next(context)
-        return answer, replace(self, rest=after)
-
-
-def per_worker(make: Callable[[int], Generator], workers: int) -> tuple[Generator, ...]:
-    """One generator for each worker, so that the draws of one worker depend on no other worker."""
-    return tuple(make(worker) for worker in range(workers))

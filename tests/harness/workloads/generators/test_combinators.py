@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,13 +16,9 @@ from harness.workloads.generators import (
     Each,
     Generator,
     Later,
-    Limit,
     Mix,
-    Phases,
-    Reserve,
     Stagger,
     Until,
-    per_worker,
 )
 from harness.workloads.generators.generator import Answer, Next
 
@@ -37,6 +32,20 @@ def each(name: str) -> Each:
 
 def drafts(name: str, *counts: int) -> list[Draft]:
     return [Draft(name, str(count)) for count in counts]
+
+
+@dataclass(frozen=True)
+class Limit:
+    """So many operations of what is inside, and then none."""
+
+    inner: Generator
+    count: int
+
+    def next(self, context: Context) -> Next:
+        if self.count <= 0:
+            return None, self
+        answer, after = self.inner.next(context)
+        return answer, Limit(after, self.count - isinstance(answer, Draft))
 
 
 def asked(
@@ -64,21 +73,6 @@ def operations(answers: Sequence[tuple[int, Answer]]) -> list[Draft]:
 def test_each_makes_for_ever_and_counts() -> None:
     """If it failed, written values would repeat, and a read would not tell which write it saw."""
     assert operations(asked(each("a"), 4)) == drafts("a", 0, 1, 2, 3)
-
-
-@given(st.integers(0, 20))
-def test_limit_gives_so_many_operations(count: int) -> None:
-    """If it failed, a limited load would be longer or shorter than asked for."""
-    answers = asked(Limit(each("a"), count))
-    assert operations(answers) == drafts("a", *range(count))
-    assert answers[-1][1] is None
-
-
-def test_limit_counts_operations_and_not_pauses() -> None:
-    """If it failed, a staggered load of ten operations would have five."""
-    answers = asked(Limit(Stagger(each("a"), 10), 10))
-    assert operations(answers) == drafts("a", *range(10))
-    assert any(isinstance(answer, Later) for _, answer in answers)
 
 
 @given(st.integers(1, 1_000), st.integers(1, 300))
@@ -138,27 +132,6 @@ def test_mix_loses_nothing_of_its_parts() -> None:
     assert [draft for draft in found if draft.f == "b"] == drafts("b", *range(7))
 
 
-def test_phases_come_one_after_the_other() -> None:
-    """If it failed, a phase would begin before the one before it was spent, or never."""
-    phases = Phases((Limit(each("a"), 2), Limit(each("b"), 0), Limit(each("c"), 1)))
-    answers = asked(phases)
-    assert operations(answers) == [*drafts("a", 0, 1), *drafts("c", 0)]
-    assert answers[-1][1] is None
-
-
-@pytest.mark.parametrize(("worker", "name"), [(0, "a"), (1, "a"), (2, "b"), (3, "rest"), (99, "rest")])
-def test_reserve_gives_each_worker_its_group(worker: int, name: str) -> None:
-    """If it failed, reserved workers would do the work of others."""
-    reserve = Reserve(((2, each("a")), (1, each("b"))), each("rest"))
-    assert operations(asked(reserve, 3, worker=worker)) == drafts(name, 0, 1, 2)
-
-
-def test_per_worker_makes_one_for_each() -> None:
-    """If it failed, workers would share a generator, and what one draws would depend on the others."""
-    made = per_worker(lambda worker: each(str(worker)), 3)
-    assert [operations(asked(one, 1)) for one in made] == [drafts(str(worker), 0) for worker in range(3)]
-
-
 def generators() -> st.SearchStrategy[Generator]:
     """Any combination of any depth."""
     leaf: st.SearchStrategy[Generator] = st.sampled_from([each("a"), each("b"), Limit(each("c"), 2)])
@@ -168,11 +141,7 @@ def generators() -> st.SearchStrategy[Generator]:
             st.builds(Limit, inner, st.integers(0, 5)),
             st.builds(Until, inner, st.integers(0, END_NS)),
             st.builds(Stagger, inner, st.integers(1, 50)),
-            st.lists(inner, max_size=3).map(lambda parts: Phases(tuple(parts))),
             st.lists(st.tuples(st.floats(0.1, 9), inner), max_size=3).map(lambda parts: Mix(tuple(parts))),
-            st.tuples(st.integers(0, 2), inner, inner).map(
-                lambda parts: Reserve(((parts[0], parts[1]),), parts[2])
-            ),
         )
 
     return st.recursive(leaf, wider, max_leaves=8)
