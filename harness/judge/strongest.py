@@ -41,7 +41,7 @@ def _strongest(workload: Workload, history: History, verdicts: Iterable[Verdict]
             return isolation_of(history, model.transactional)
         if model.linearizable is None:
             return None
-        limits = Limits(steps=(given().steps or STEPS) // PART)
+        limits = Limits(steps=max(1, (given().steps or STEPS) // PART))
         return strongest_model(history, workload.model, verdicts, limits)
     except CheckerDefect:
         raise

@@ -7,6 +7,7 @@ import pytest
 from checkers import linearizable
 from checkers.history.history import Header, History
 from checkers.history.operation import Event
+from checkers.limits import Limits, within
 from checkers.verdict import Verdict
 from harness.judge.strongest import excused, strongest
 from harness.workloads import WORKLOADS
@@ -77,3 +78,10 @@ def test_what_has_no_models_has_no_strongest() -> None:
     """If it failed, a bank's total would be called linearizable."""
     assert told("bank", *both(0, "read", {"a1": 3})) is None
     assert told("append") is None
+
+
+def test_a_small_budget_is_no_reason_to_search_without_one() -> None:
+    """If it failed, `--budget 4` would give the description of a run the ten billion steps of the default."""
+    with within(Limits(steps=4)):
+        write, read = both(0, "write", 1), both(1, "read", 1)
+        assert told("register", *write, *read, *write, *read, key="x") == "not decided"
