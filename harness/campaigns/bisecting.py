@@ -22,7 +22,7 @@ from harness.campaigns.judging import fingerprints_of
 from harness.campaigns.runs import command, fields_of_run
 from harness.cluster.place import ROOT, Version
 from harness.cluster.versions import PACKAGE, git, package_of_commit, this_package
-from harness.errors import ClusterError, WrongUse
+from harness.errors import ClusterError, StoreError, WrongUse
 from harness.plan.plan import Plan, to_json
 from harness.results import RunFolder
 from harness.run.assemble import parts_of
@@ -209,7 +209,8 @@ def prepared(folder: RunFolder, plan: Plan, cluster: str | None) -> Plan:
 
 
 def asked_fingerprint(folder: RunFolder, given: str | None, may_be_foreign: bool) -> tuple[str, str]:
-    """The fingerprint that is looked for, and its words: the leading one of the run. WrongUse if it has none.
+    """The fingerprint that is looked for, and its words: the leading one of the run. WrongUse if it has none,
+    StoreError if its verdict is damaged.
 
     `may_be_foreign`: on a different cluster the same cause may have a different fingerprint.
     """
@@ -217,7 +218,10 @@ def asked_fingerprint(folder: RunFolder, given: str | None, may_be_foreign: bool
     if verdict is None or verdict.get("outcome") != "anomaly":
         outcome = "no verdict" if verdict is None else verdict.get("outcome")
         raise WrongUse(f"{folder.path} shows no anomaly: expected a run that ended with 1, got {outcome}")
-    prints, shapes = fingerprints_of(verdict, folder.path)
+    try:
+        prints, shapes = fingerprints_of(verdict, folder.path)
+    except (LookupError, TypeError, AttributeError) as error:  # a stored verdict may be anything
+        raise StoreError(f"{folder.path}: its verdict is damaged; try: qsync check {folder.path}") from error
     words = dict(zip(prints, shapes, strict=True))
     if not words:
         raise WrongUse(f"{folder.path}: its anomaly has no fingerprint; try: qsync check {folder.path}")

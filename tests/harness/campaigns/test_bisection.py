@@ -14,11 +14,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.campaigns.bisecting import Bisection, between, hash_of
+from checkers.history import jsonl
+from checkers.history.history import Header
+from harness.campaigns.bisecting import Bisection, asked_fingerprint, between, hash_of
 from harness.campaigns.bisection import Answer, confidence, first_that_shows
 from harness.cli.exit_codes import ExitCode
 from harness.cli.main import main
+from harness.errors import StoreError
 from harness.plan.plan import Plan
+from harness.results import RunFolder
 from tests.harness.pipeline.stored_runs import store_run
 
 ROOT = Path(__file__).parents[3]
@@ -227,3 +231,14 @@ def test_what_cannot_be_searched_is_one_line(tmp_path: Path, capsys: pytest.Capt
         assert main(["bisect", *words]) == ExitCode.WRONG_USE
         told = capsys.readouterr()
         assert said in told.err and told.err.count("\n") == 1 and "Traceback" not in told.err, told.err
+
+
+@pytest.mark.parametrize("witness", [{}, {"rule": "r"}, {"rule": "r", "events": ["a", 1]}, {"rule": "crash"}])
+def test_a_damaged_verdict_is_one_line(tmp_path: Path, witness: dict[str, Any]) -> None:
+    """If it failed, `qsync bisect` of a run with a damaged verdict.json would be a bug of ours."""
+    check = {"checker": "x", "witnesses": [witness]}
+    (tmp_path / "verdict.json").write_text(json.dumps({"outcome": "anomaly", "checks": [check]}))
+    with (tmp_path / "history.jsonl").open("wb") as file:
+        jsonl.Writer(file, Header())
+    with pytest.raises(StoreError, match="its verdict is damaged; try: qsync check"):
+        asked_fingerprint(RunFolder(tmp_path), None, may_be_foreign=False)
