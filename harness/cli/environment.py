@@ -89,7 +89,7 @@ class Environment:
         """Whether the packages of the group's present lock file are installed."""
         try:
             return os.access(self.python, os.X_OK) and self._stamp(group).read_text() == self._wanted(group)
-        except OSError:
+        except (OSError, ValueError):
             return False
 
     def _stamp(self, group: str) -> Path:
@@ -223,7 +223,7 @@ def main(arguments: Sequence[str]) -> int:
                 remake_lock_files(root.resolve())
             case _:
                 raise SetupError("environment.py takes: install GROUP…, or lock")
-    except (SetupError, OSError) as error:
+    except (SetupError, OSError, ValueError) as error:  # such as a folder whose name is no UTF-8
         say("cannot set up .venv: " + " ".join(str(error).split()))
         return getattr(error, "exit_code", 70)
     except KeyboardInterrupt:

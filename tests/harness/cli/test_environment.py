@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.cli.environment import LOCK_FILES, Environment, SetupError, first_error
+from harness.cli.environment import LOCK_FILES, Environment, SetupError, first_error, main
 
 ROOT = Path(__file__).parents[3]
 
@@ -73,6 +73,19 @@ def test_a_linked_environment_is_refused_and_its_target_stays(checkout: Path, tm
     (line,) = done.stderr.splitlines()
     assert line.startswith(f"qsync: cannot set up .venv: it is a symbolic link to {target}; try: rm ")
     assert [each.name for each in target.iterdir()] == ["kept"]
+
+
+def test_names_and_stamps_that_are_no_text_are_no_traceback(
+    ready: Environment, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """If it failed, a damaged .venv, or a checkout in a folder of another encoding, would end with an anomaly's 1."""
+    (ready.folder / "run.stamp").write_bytes(b"\xff")
+    assert not ready.in_order("run")
+    monkeypatch.setattr(Environment, "install", lambda self, groups: "\udcff".encode())
+    assert main(["install", "run"]) == 70
+    assert capsys.readouterr().err.startswith(
+        "qsync: cannot set up .venv: 'utf-8' codec can't encode character"
+    )
 
 
 def test_the_script_finds_its_folder_through_symlinks(ready: Environment, tmp_path: Path) -> None:
