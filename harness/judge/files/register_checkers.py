@@ -134,6 +134,9 @@ def _lines(history: History, asked: Terms, knows_refusals: bool) -> tuple[dict[s
     """The lines of each key in order, and how many refusals were left out."""
     keys: dict[str | None, list[Line]] = {}
     names, left_out = _Names(), 0
+    renamed: dict[
+        int, int
+    ] = {}  # what is open stays so, and the checkers know one open operation of a process
     for operation in history.operations:
         meant = _meant(operation, asked)
         if meant is None:
@@ -146,13 +149,15 @@ def _lines(history: History, asked: Terms, knows_refusals: bool) -> tuple[dict[s
         begun = Line(
             index=operation.invoke_index,
             type="invoke",
-            process=operation.process,
+            process=renamed.get(operation.process, operation.process),
             f=f,
             value=None if f == "read" else value,
             key=operation.key,
         )
         lines = keys.setdefault(operation.key, [])
         lines.append(begun)
+        if type_ == "info":
+            renamed[operation.process] = 2 * STARTER + operation.invoke_index
         if operation.complete_index is not None:
             lines.append(
                 msgspec.structs.replace(begun, index=operation.complete_index, type=type_, value=value)

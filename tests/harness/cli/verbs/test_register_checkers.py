@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from pathlib import Path
 
@@ -203,7 +204,7 @@ def histories(draw: st.DrawFn) -> History:
                 value=shown,
                 error=error,
             )
-            if how == "info":
+            if how == "info" and draw(st.booleans()):  # in records of other tools a process may go on
                 processes[slot], next_process = next_process, next_process + 1
         events.append(event)
     return History.of(Header(workload="register"), events)
@@ -224,6 +225,23 @@ def test_the_stand_in_says_what_we_say_of_drawn_histories(history: History, obse
     keys = {line["key"] for line in lines}
     theirs = all(stand_in.is_linearizable([each for each in lines if each["key"] == key]) for key in keys)
     assert ours in ("unknown", "valid" if theirs else "invalid"), lines  # unknown: it had nothing to judge
+
+
+@pytest.mark.parametrize("name", ADAPTERS)
+def test_a_process_that_goes_on_after_an_unknown_outcome_is_another(name: str) -> None:
+    """If it failed, a program that knows one open operation of a process would lose the write that may still come."""
+    lines = [("invoke", "write", 1), ("info", "write", 1), ("invoke", "read", None), ("ok", "read", 1)]
+    events = [
+        Event(index=index, time_ns=0, type=how, process=0, f=f, key="x", value=value)  # type: ignore[arg-type]
+        for index, (how, f, value) in enumerate(lines)
+    ]
+    question = ADAPTERS[name].question(
+        History.of(Header(workload="register"), events), {"linearizable": Terms(model="register")}
+    )
+    assert isinstance(question, Question)
+    (text,) = question.files.values()
+    first, told, second, answered = re.findall(r'process"?[: ]+(\d+)', text)
+    assert first == told != second == answered
 
 
 def test_other_commands_are_no_adapter() -> None:
