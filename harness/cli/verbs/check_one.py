@@ -128,7 +128,8 @@ def judged_file(path: Path, options: Options) -> tuple[History, dict[str, Any]]:
             from harness.judge.files import verified
 
             verified.add_to(verdict, history, verified.verifiers(questions()))
-        ask_others(options, verdict, history, asked.path if history.is_foreign else None, questions)
+        is_just_this = history.is_foreign and asked.key is None
+        ask_others(options, verdict, history, asked.path if is_just_this else None, questions)
     return history, verdict
 
 

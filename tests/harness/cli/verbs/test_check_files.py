@@ -385,6 +385,14 @@ def test_one_key_of_a_run_is_one_key_for_others(qsync: Qsync, tmp_path: Path) ->
         assert told == f"{len(edn.read_text().splitlines())} lines, unknown"
 
 
+def test_one_key_of_a_foreign_file_is_one_key_for_others(qsync: Qsync, bad: Path) -> None:
+    """If it failed, another tool would find the anomaly of another key, and the two would be said to disagree."""
+    show = shlex.join([sys.executable, "-c", SIZE])
+    for options, lines in (((), len(BAD)), (("--key", "x"), len(GOOD))):
+        done = qsync("check", bad, *options, "--json", "--second-opinion", show)
+        assert json.loads(done.out)["second_opinion"]["said"] == f"{lines} lines, unknown"
+
+
 def test_the_page_and_the_edn_are_written_where_one_asks(qsync: Qsync, bad: Path, tmp_path: Path) -> None:
     """If it failed, an anomaly in somebody's file could not be shown, nor handed to another checker."""
     page, edn = tmp_path / "page.html", tmp_path / "out.edn"
