@@ -99,9 +99,18 @@ def judged_in_run(case: Case) -> dict[str, Terms]:
 
 
 def verifiers_in_run(case: Case) -> dict[str, Verifier]:
-    """The verifiers of a run, by the names of its checks."""
+    """The verifiers of a run, by the names of its checks; of those that judged a key alone, for that key."""
     of_nodes = {check.name: check.verify for check in case.checks_of_nodes if check.verify is not None}
-    return {**verifiers(judged_in_run(case)), **of_nodes}
+    found = verifiers(judged_in_run(case))
+    if case.key is not None:
+        of_keys = {check.name for check in case.checks if check.is_per_key}
+        found |= {name: partial(_of_key, found[name], case) for name in found.keys() & of_keys}
+    return {**found, **of_nodes}
+
+
+def _of_key(verifier: Verifier, case: Case, history: History, verdict: Verdict) -> Verified | None:
+    """The settled history is judged with all its keys (`harness.judge.audit`)."""
+    return verifier(history.only({str(case.key)}) if history is case.history else history, verdict)
 
 
 def verifiers(judged: Mapping[str, Terms]) -> dict[str, Verifier]:

@@ -99,6 +99,8 @@ def test_one_key_of_a_run(qsync: Qsync, runs: dict[str, RunFolder], tmp_path: Pa
     assert set(codes.values()) == {1}, codes  # quorum is violated whatever the key
     told = json.loads(qsync("check", broken.path, "--key", "r0-1", "--json").out)
     assert {"quorum", "audit", "leadership", "crash"} <= set(told["promise"])
+    proofs = json.loads(qsync("check", sound.path, "--key", "r0-1", "--verify", "--json").out)["verified"]
+    assert (proofs["accepted"], proofs["without"]) == (1, []), "keys that were skipped were not decided"
     done = qsync("check", sound.path, "--key", "nobody")
     assert (done.code, "--key 'nobody' is not in this run" in done.line) == (64, True)
 
