@@ -82,6 +82,7 @@ def test_all_asks_for_none_in_particular_but_tells_which_there_were_not() -> Non
     assert verdict["outcome"] == "valid"
     assert "kill" in verdict["evidence"]["not_observed"]
     assert "pause" not in verdict["evidence"]["not_observed"]
+    assert verdict["evidence"]["observed"] == ["pause"]
     assert "faults that took effect (1 of 1): pause; never: isolate-owner" in last_screen(
         verdict, Path("run")
     )

@@ -388,11 +388,24 @@ def test_operations_of_unknown_effect_leave_valid_checks_open(monkeypatch: pytes
     assert outcome(judged(lost_write(good()))) == ("anomaly", 1)
 
 
-@pytest.mark.parametrize(("result", "expected"), [("invalid", "anomaly"), ("unknown", "valid")])
-def test_an_excuse_takes_away_an_unknown_and_no_anomaly(result: Result, expected: str) -> None:
-    """If it failed, nodes that were damaged, and stopped, could hold what no client wrote, in a valid run."""
+@pytest.mark.parametrize(
+    ("result", "stopped", "is_damaged", "expected"),
+    [
+        ("invalid", True, True, "anomaly"),
+        ("unknown", True, True, "valid"),
+        ("unknown", False, True, "unknown"),
+        ("unknown", True, False, "unknown"),
+    ],
+)
+def test_an_excuse_takes_away_an_unknown_and_no_anomaly(
+    result: Result, stopped: bool, is_damaged: bool, expected: str
+) -> None:
+    """If it failed, nodes that were damaged, and stopped, could hold what no client wrote, in a valid run; or either of
+    the two alone would excuse nodes that nobody saw agree."""
     case = Case(PLAN, history(good()), given_promise=FIXED_OWNER)
-    evidence = Evidence(facts={}, missing=(), findings=(), stopped=("n1 stopped",), is_damaged=True)
+    evidence = Evidence(
+        facts={}, missing=(), findings=(), stopped=("n1 stopped",) * stopped, is_damaged=is_damaged
+    )
     witnesses = (Witness(rule="failed-is-there", summary="n2 holds it", events=(0,)),)
     excused = Verdict(
         checker=convergence.NAME,
