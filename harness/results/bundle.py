@@ -24,7 +24,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import BinaryIO, Literal
+from typing import BinaryIO, Literal, TypeVar
 
 import msgspec
 
@@ -52,6 +52,7 @@ _UNREADABLE = (
 """The exceptions of `zipfile` for an archive that contradicts itself."""
 
 Kind = Literal["run", "certificate"]
+T = TypeVar("T")
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
@@ -201,7 +202,10 @@ def _manifest(path: Path, archive: zipfile.ZipFile, stored_seal: Seal, room: int
     for info in infos:  # by the name as it is stored: that in `filename` ends at the first NUL
         if why := _why_not(info.orig_filename) or _why_not_plain(info):
             raise StoreError(f"{path} is refused: its member {info.orig_filename!r}: {why}")
-    manifest = _decoded(path, archive.read(MANIFEST))
+    try:
+        manifest = decoded(archive.read(MANIFEST), Manifest, (FORMAT, VERSION), path)
+    except NOT_JSON as error:
+        raise StoreError(f"{path} is refused: its {MANIFEST}: {error}") from error
     listed, there = {*manifest.files}, {*names} - {MANIFEST}
     for surplus, why in (
         (there - listed, f"which its {MANIFEST} does not list"),
@@ -215,17 +219,15 @@ def _manifest(path: Path, archive: zipfile.ZipFile, stored_seal: Seal, room: int
     return manifest
 
 
-def _decoded(path: Path, data: bytes) -> Manifest:
-    try:
-        head = msgspec.json.decode(data)
-        said = (head.get("format"), head.get("version")) if isinstance(head, dict) else (None, None)
-        if said != (FORMAT, VERSION):
-            raise StoreError(
-                f"{path}: expected {FORMAT} {VERSION}, got {said[0]} {said[1]}; try: the qsync that wrote it"
-            )
-        return msgspec.convert(head, Manifest)
-    except NOT_JSON as error:
-        raise StoreError(f"{path} is refused: its {MANIFEST}: {error}") from error
+def decoded(data: bytes, type_: type[T], form: tuple[str, int], path: Path) -> T:
+    """A document of this format and version. StoreError for another one; `NOT_JSON` for one of another shape."""
+    head = msgspec.json.decode(data)
+    said = (head.get("format"), head.get("version")) if isinstance(head, dict) else (None, None)
+    if said != form:
+        raise StoreError(
+            f"{path}: expected {form[0]} {form[1]}, got {said[0]} {said[1]}; try: the qsync that wrote it"
+        )
+    return msgspec.convert(head, type_)
 
 
 def _why_not(name: str) -> str:

@@ -27,6 +27,7 @@ from harness.errors import StoreError
 from harness.faults.table import FAULTS
 from harness.judge.evidence.rare_turns import rows_of
 from harness.plan.plan import Plan
+from harness.results.bundle import decoded
 from harness.run.assemble import CLUSTERS
 from harness.systems import system_of
 from harness.workloads import WORKLOADS
@@ -88,13 +89,7 @@ class Certificate(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 def read(path: Path, shown: Path) -> Certificate:
     """The certificate in a file; StoreError in one line. `shown`: the name of the file for messages."""
     try:
-        head = msgspec.json.decode(path.read_bytes())
-        said = (head.get("format"), head.get("version")) if isinstance(head, dict) else (None, None)
-        if said != (FORMAT, VERSION):
-            raise StoreError(
-                f"{shown}: expected {FORMAT} {VERSION}, got {said[0]} {said[1]}; try: the qsync that wrote it"
-            )
-        return msgspec.convert(head, Certificate)
+        return decoded(path.read_bytes(), Certificate, (FORMAT, VERSION), shown)
     except (OSError, *NOT_JSON) as error:
         raise StoreError(f"{shown}: its {CERTIFICATE} cannot be read: {error}") from error
 
