@@ -6,7 +6,6 @@ the campaign's own name. Tables that `qsync analyze` has made keep the rows of r
 
 from __future__ import annotations
 
-import math
 import os
 import shutil
 import time
@@ -45,8 +44,11 @@ def retain(
     runs = [run for run in scan(results).runs if run.campaign == name]
     sizes = {run.name: _size(run.path) for run in runs}
     kept = {run.name for run in runs if RunFolder(run.path).read_verdict_outcome() in ("anomaly", None)}
-    days = math.inf if rule.days is None else rule.days
-    old = {run.name for run in runs if now() - _changed_s(run.path) > days * DAY_S}
+    old = set()
+    for run in runs:
+        with suppress(FileNotFoundError):  # a campaign beside this one has removed it
+            if rule.days is not None and now() - run.path.stat().st_mtime > rule.days * DAY_S:
+                old.add(run.name)
     total = sum(sizes.values())
     gone = 0
     freed = 0
@@ -55,19 +57,12 @@ def retain(
         if run.name in kept or run.name in keep or not (run.name in old or is_too_much):
             continue
         if not run.path.exists():
-            continue  # a campaign beside this one has removed it
+            continue
         shutil.rmtree(run.path, ignore_errors=True)
         if not run.path.exists():
             gone += 1
             freed += sizes[run.name]
     return Removed(gone, freed)
-
-
-def _changed_s(folder: Path) -> float:
-    try:
-        return folder.stat().st_mtime
-    except FileNotFoundError:
-        return math.inf
 
 
 def _size(folder: Path) -> int:

@@ -15,6 +15,7 @@ from pathlib import Path, PurePosixPath
 from typing import TypeVar
 
 from harness.errors import StoreError, WrongUse
+from harness.results.bundle import content_of
 from harness.results.objects import Address, ObjectStore, StoredObject, on_disk
 from harness.results.run_folder import HISTORY, VERDICT
 from harness.results.scan import NO_RUNS_FILE, LeftOut, Scan, StoredRun, entry_of, is_own, scan_of
@@ -122,17 +123,13 @@ def put_run(store: ObjectStore, root: Address, path: Path) -> Address:
         if store.read(place / VERDICT) == verdict:
             return place
         store.remove(place / VERDICT)  # from here on it is not finished, as what follows is not all there
-    names = {str(file.relative_to(path)) for file in path.rglob("*") if _is_sent(file)}
+    names = content_of(path)[0].keys()
     if HISTORY not in there:
         store.send(path / HISTORY, place / HISTORY)  # first: it reserves the address
     for name in sorted(names - {HISTORY, VERDICT}):
         store.send(path / name, place / name)
     store.write(place / VERDICT, verdict)
     return place
-
-
-def _is_sent(file: Path) -> bool:
-    return file.is_file() and not file.is_symlink() and not file.name.endswith(".unfinished")
 
 
 def _place_of(store: ObjectStore, campaign: Address, path: Path) -> Address:

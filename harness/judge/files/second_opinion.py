@@ -108,8 +108,8 @@ def ask_about_registers(
         ended = _run(command, adapter.command(program, paths), timeout_s)
     if isinstance(ended, Opinion):
         return replace(ended, check=CHECK)
-    output = replace(ended, out=merged_answer(ended.out, len(question.files)))
-    answer = opinion(command, output.out if ended.out.strip() else "", output.err, output.code)
+    word = merged_answer(ended.out, len(question.files)) if ended.out.strip() else ""
+    answer = opinion(command, word, ended.err, ended.code)
     how = answer.how
     if question.left_out:
         how += f"; {question.left_out} refused cas that saw another value were left out"
