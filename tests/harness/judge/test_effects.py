@@ -214,3 +214,16 @@ def test_a_record_without_lines_of_skipped_operations_is_read_as_before(tmp_path
     run.line("info", "harness", "skipped", value={"count": 1})
     jsonl.write(tmp_path / "history.jsonl", HEADER, run.events)
     assert jsonl.read(tmp_path / "history.jsonl") == History.of(HEADER, run.events)
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        {"does": "hold", "healed": False},
+        {"name": "upgrade", "does": "upgrade", "took_effect": False, "counters": {"refused_to_start": 1}},
+    ],
+)
+def test_a_step_of_a_scene_and_a_refused_version_need_not_heal(fault: dict[str, Any]) -> None:
+    """If it failed, no run with directed faults would be evidence, or a refusal would be told of twice."""
+    told = "; ".join(a_run({"healed": False, **fault}).verdict(PLAN_ALL)["evidence"]["missing"])
+    assert "heal" not in told and "took no effect" not in told

@@ -66,6 +66,7 @@ def test_each_stretch_of_a_version_has_its_row() -> None:
 def test_one_version_is_not_worth_a_row() -> None:
     """If it failed, the page of every run would have a table of versions."""
     assert versions_json(states(("n1", up("1")), ("n2", up("1")))) == []
+    assert len(versions_json(states(("n1", up("1")), ("n2", up("2"))))) == 2
 
 
 @pytest.mark.parametrize("does", ["upgrade", "downgrade"])
