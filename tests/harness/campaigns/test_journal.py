@@ -134,6 +134,7 @@ def test_a_disk_with_room_for_half_a_line_leaves_none_of_it(tmp_path: Path) -> N
         book.note(ended("b"))
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        book.close()
     assert (path.read_bytes(), book.unwritten) == (before, 1)
 
 
