@@ -133,7 +133,7 @@ class CampaignFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
                 exclude=[*self.exclude, *part.exclude],
                 change=[*self.change, *part.change],
             )
-            for part in ([own] if self.matrix or not self.part else []) + self.part
+            for part in ([own] if self.matrix or self.rotate or not self.part else []) + self.part
         ]
 
 
@@ -256,7 +256,7 @@ def _check_fields(file: CampaignFile, path: Path) -> None:
             raise WrongUse(f"{path}: {field!r} is no field of a run's plan; try one of: {', '.join(known)}")
     sizes = [[len(values) for values in part.matrix.values()] for part in file.parts]
     if not all(each and 0 not in each for each in sizes):
-        word = "each part's matrix" if file.part else "[matrix]"
+        word = "each part's matrix" if file.part and not file.rotate else "[matrix]"
         raise WrongUse(f"{path}: {word} needs at least one field, and a value for each")
     count = sum(map(prod, sizes))
     if count > CELLS_MAX:
