@@ -26,7 +26,7 @@ from harness.workloads.workload import Workload
 
 @dataclass(frozen=True)
 class Left:
-    """The files of the nodes of a run. `logs`: None if nodes of this system keep none. `files`: all, for a system that
+    """The files of the nodes of a run. `logs`: None if nodes of this system keep none. `files`: for a system that
     judges or draws them; else none are read. `effects`: of disks and links, where a simulator recorded them."""
 
     logs: Sequence[NodeLog] | None = None
@@ -131,7 +131,8 @@ class Case:
 
 
 def files_in(nodes: Path, plan: Plan) -> NodeFiles:
-    """All files of these nodes, if the system of the plan has checks or pictures of them; else none. StoreError."""
+    """The files in the folders of these nodes and in their traces, if the system of the plan has checks or pictures of
+    them; else none. StoreError."""
     system = system_of(plan.system)
     if not (system.logs.checks_of_files(plan, {}) or system.pictures.are_there):
         return {}

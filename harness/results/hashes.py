@@ -7,10 +7,10 @@
 | plan.json, history.jsonl, history/; logs, snapshots, messages below nodes/ | the record: hashed before it is judged |
 | history.parquet, verdict.json | the results of the judgement |
 
-A file that could not be read then is listed as null and is not compared. The page is not listed, because no verb reads
-it. A run without the list comes from an earlier version, or was never judged; it is read as it is. A list of version 1
-lacks the logs of the two-phase store and the records of messages, lists of an earlier day those of the TxLog. They
-are not compared then.
+A file that could not be read then is listed as null, and its content is not compared. The page is not listed, because
+no verb reads it. A run without the list comes from an earlier version, or was never judged; it is read as it is. A list
+of version 1 lacks the logs of the two-phase store and the records of messages, lists of an earlier day those of the
+TxLog. They are not compared then.
 """
 
 from __future__ import annotations
