@@ -163,3 +163,30 @@ def test_a_witness_without_events_has_a_fingerprint() -> None:
     }
     (found,) = sightings(bare, history(1, 1))
     assert found.shape == "audit: r"
+
+
+def test_the_words_of_a_shape_stay() -> None:
+    """If it failed, every entry of known.toml would match nothing, and every accepted anomaly fail the night again."""
+    rows = [
+        ("invoke", "dump", None), ("ok", "dump", "owner"), ("invoke", "read", None), ("ok", "read", "replica"),
+        ("invoke", "add", None), ("ok", "add", None),
+    ]  # fmt: skip
+    events = [
+        Event(index=index, type=type_, process=index // 2, f=f, role=role, value=None, time_ns=index)  # type: ignore[arg-type]
+        for index, (type_, f, role) in enumerate(rows)
+    ]
+    for last, check, shape in (
+        (1, "counter", "counter: wrong, dump at owner"),
+        (3, "counter", "counter: wrong, read at replica"),
+        (3, "bank", "bank: wrong, read"),
+        (5, "counter", "counter: wrong, mutation"),
+    ):
+        checks = [{"checker": check, "witnesses": [{"rule": "wrong", "events": [*range(last + 1)]}]}]
+        (found,) = sightings({"checks": checks}, History.of(Header(), events))
+        assert found.shape == shape
+
+
+def test_every_witness_is_a_sighting() -> None:
+    """If it failed, the tables of a campaign would lack the checks that say the same of an anomaly."""
+    found = sightings(verdict(10, STALE, ("prefix", "stale-read")), history(10, 10))
+    assert [each.checker for each in found] == ["linearizable", "prefix"]

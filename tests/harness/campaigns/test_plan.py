@@ -101,6 +101,7 @@ def test_a_cell_has_the_plan_of_its_runs(tmp_path: Path) -> None:
             "rotate = { nodes = 1 }\n[[part]]\nmatrix = { nodes = [3, 5] }",
             r"\[matrix\] needs at least one field",
         ),
+        ("[retention]\nday = 3\n[matrix]\nnodes = [3]", "retention: there is no field 'day'"),
         ("rotate = { nodes = 0 }\n[matrix]\nnodes = [3]", r"rotate.*: expected a whole number of at least 1"),
         ("[[part]]\nplan = { wrkload = 'set' }\nmatrix = { nodes = [3] }", r"'wrkload' is no field"),
         ("[matrix]\nseed_x = [1]\n" + "nodes = [1]\n", r"'seed_x' is no field"),
