@@ -77,3 +77,10 @@ def test_the_page_has_the_entries_as_text(tmp_path: Path) -> None:
     text = page(night([ended("a", 1, "anomaly", "x", shapes=(ODD,))], KnownList((), DAY)), tmp_path, tmp_path)
     assert "[[known]]" in text and "fingerprints = [&#34;x&#34;]" in text
     assert "<img src=x" not in text
+
+
+def test_the_note_of_an_entry_says_in_how_many_runs_and_cells() -> None:
+    """If it failed, a person would accept an anomaly of many cells for one of a single run."""
+    one, two = [ended("a", 1, "anomaly", "x")], [ended("b", 2, "anomaly", "x")]
+    for runs, words in ((one, "in 1 run of a"), (one + two, "in 2 runs of a and 1 more cell")):
+        assert f'note = "shape of x; {words}"' in entries(night(runs, KnownList((), DAY)))

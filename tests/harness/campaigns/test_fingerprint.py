@@ -190,3 +190,13 @@ def test_every_witness_is_a_sighting() -> None:
     """If it failed, the tables of a campaign would lack the checks that say the same of an anomaly."""
     found = sightings(verdict(10, STALE, ("prefix", "stale-read")), history(10, 10))
     assert [each.checker for each in found] == ["linearizable", "prefix"]
+
+
+def test_a_node_that_claims_rows_as_well_has_a_disk_that_lies() -> None:
+    """If it failed, a bug of terms and one of a disk that forgets would share a fingerprint."""
+    claims = ("acknowledged-early", at("claimed-before-durable", 5))
+    for rule in ("term-not-durable", "vote-not-durable"):
+        said = ("acknowledged-early", at(rule, 5))
+        assert shapes(said) == [f"acknowledged-early: {rule}"]
+        assert shapes(said, claims)[0] == f"acknowledged-early: {rule}, and rows as well"
+    assert shapes(claims) == ["acknowledged-early: claimed-before-durable"]
