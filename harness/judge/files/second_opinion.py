@@ -176,7 +176,7 @@ def _run(command: str, words: list[str], timeout_s: float) -> Ended | Opinion:
 
 
 def _end(process: subprocess.Popen[str]) -> None:
-    """Kill the process with all processes that it started."""
+    """Kill the process with those that it started; one that began a session of its own goes on."""
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
