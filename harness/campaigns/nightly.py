@@ -314,9 +314,13 @@ def on_end(command: str, folder: Path, summary: Summary, tell: Callable[[str], N
         "QSYNC_EXIT_CODE": str(summary.exit_code),
         "QSYNC_SENTENCE": summary.sentence,
     }
-    done = subprocess.run(command, shell=True, env=os.environ | variables, stdout=2, check=False)
-    if done.returncode != 0:
-        tell(f"--on-end ended with {done.returncode}: {command}")
+    code: int | str = "an interruption"
+    with suppress(KeyboardInterrupt):
+        code = subprocess.run(
+            command, shell=True, env=os.environ | variables, stdout=2, check=False
+        ).returncode
+    if code != 0:
+        tell(f"--on-end ended with {code}: {command}")
 
 
 def _is_whole(run: Ended | ToJudge) -> bool:

@@ -210,6 +210,14 @@ def test_a_sentence_of_any_length_reaches_the_command_at_the_end(campaign: Campa
     assert len(long.to_json()["too_long"]) == 9000
 
 
+def test_ctrl_c_at_the_end_leaves_the_exit_code(campaign: Campaign, tmp_path: Path) -> None:
+    """Ctrl-C for a command that hangs would turn the exit code of a night with a new anomaly into 130."""
+    summary, folder = done(campaign, tmp_path)
+    told: list[str] = []
+    nightly.on_end(f"kill -INT {os.getpid()}", folder, summary, told.append)
+    assert told == [f"--on-end ended with an interruption: kill -INT {os.getpid()}"]
+
+
 def test_a_run_that_dies_at_once_is_a_result(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """If it failed, one process that the system kills would end the campaign without a word."""
     monkeypatch.setattr(sys, "executable", "/bin/true")
