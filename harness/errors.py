@@ -20,8 +20,6 @@ from typing import ClassVar
 
 TRACEBACK_NOTE = "traceback in "
 """Begins the note on an exception that says which file keeps its traceback."""
-
-
 FAILED = "failed"
 """A line of the harness in the record: why the run was broken off. It counts at every later judgement too."""
 

@@ -48,8 +48,6 @@ BARS: Mapping[str, Requires] = {
         runs=1, hours=0.0, operations=1, kinds_of_faults=0, faults=0, seeded_bugs=0.0, runs_per_bug=0
     ),
 }
-
-
 WORDS = {
     "runs": "runs",
     "hours": "hours of load",

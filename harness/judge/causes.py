@@ -48,8 +48,6 @@ ENDS_WITH_AN_ANSWER = ("acknowledged-early",)
 """Invariants of nodes that an answer breaks. The witness begins with the invocation, so its end is the moment."""
 SHOWN_CHARACTERS = 220
 """A consequence that is longer is cut to about this length in the headline."""
-
-
 OF_CUTS = "cuts-"
 
 

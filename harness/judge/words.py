@@ -122,8 +122,6 @@ _NAMED = {
     "node_to": "--node-to",
     "disk": "--disk",
 }
-
-
 _OF_CLUSTER = {"base_port": "local", "accept_new_host_keys": "ssh"}
 
 
