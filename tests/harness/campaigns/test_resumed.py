@@ -210,12 +210,19 @@ def test_a_sentence_of_any_length_reaches_the_command_at_the_end(campaign: Campa
     assert len(long.to_json()["too_long"]) == 9000
 
 
-def test_ctrl_c_at_the_end_leaves_the_exit_code(campaign: Campaign, tmp_path: Path) -> None:
+def test_ctrl_c_at_the_end_leaves_the_exit_code(
+    campaign: Campaign, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Ctrl-C for a command that hangs would turn the exit code of a night with a new anomaly into 130."""
     summary, folder = done(campaign, tmp_path)
+
+    def stopped(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(nightly.subprocess, "run", stopped)
     told: list[str] = []
-    nightly.on_end(f"kill -INT {os.getpid()}", folder, summary, told.append)
-    assert told == [f"--on-end ended with an interruption: kill -INT {os.getpid()}"]
+    nightly.on_end("sleep 9", folder, summary, told.append)
+    assert told == ["--on-end ended with an interruption: sleep 9"]
 
 
 def test_a_run_that_dies_at_once_is_a_result(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
