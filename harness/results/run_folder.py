@@ -51,6 +51,11 @@ Make = Callable[[Path], object]
 """Writes a file of a run to the path that it is given. Raises OSError."""
 
 
+def is_read(name: str) -> bool:
+    """Whether a file of this name in a run's folder is read by a verb; the page is not."""
+    return name != REPORT and (name in (*FILES, hashes.HASHES) or hashes.is_of_record(name))
+
+
 @contextmanager
 def _file_system(doing: str) -> Iterator[None]:
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import click
@@ -20,9 +21,12 @@ def command(run: Path, out: Path | None) -> int:
     """
     from harness.pages.terminal.working import working
     from harness.results import bundle, output_file, resolve
+    from harness.results.run_folder import is_read
 
     folder = resolve(run)
     out = out or Path(f"{folder.path.parent.name}-{folder.path.name}.zip")
+    if is_read(os.path.relpath(os.path.realpath(out), folder.path)):
+        raise click.UsageError(f"--out: {out} is a file of the run; try: another file")
     with working("packing"):
         manifest = bundle.write(out, bundle.of_run(folder.path))
     said = f"{out}: {len(manifest.files)} files, {sum(member.bytes for member in manifest.files.values()):,} bytes"

@@ -168,13 +168,12 @@ def _keep_what_is_read(paths: Iterable[Path], given: Mapping[str, Any]) -> None:
 def _is_read(place: str, path: Path) -> bool:
     """Whether a file, of this resolved name, is of the run that `path` names, or may be a history in its folder."""
     from harness.cli.verbs.check_many import SUFFIXES
-    from harness.results.hashes import HASHES, is_of_record
-    from harness.results.run_folder import FILES, PLAN, REPORT
+    from harness.results.run_folder import PLAN, is_read
 
     folder = path if path.is_dir() else path.parent
     name = os.path.relpath(place, os.path.realpath(folder))
     if (folder / PLAN).exists():
-        return name != REPORT and (name in (*FILES, HASHES) or is_of_record(name))
+        return is_read(name)
     return path.is_dir() and not name.startswith("..") and Path(name).suffix in SUFFIXES
 
 
@@ -207,6 +206,7 @@ def _check_run(folder: RunFolder, options: Options, bundle: Path | None = None) 
     import msgspec
 
     from harness.judge import Asked, repeat_line
+    from harness.judge.files import verified
     from harness.judge.time_limit import limited
     from harness.pages.terminal.file_screen import asked_lines
     from harness.pages.terminal.working import working
@@ -224,15 +224,11 @@ def _check_run(folder: RunFolder, options: Options, bundle: Path | None = None) 
         if bundle is not None:  # plan.json as unpacked is gone then
             verdict["repeat"]["command"] = repeat_line(plan)
         if options.verifies:
-            from harness.judge.files import verified
-
             case = run.case
             verified.add_to(
                 verdict, case.history, verified.verifiers_in_run(case), partial(verified.settled_in_run, case)
             )
         if options.asks_others:
-            from harness.judge.files import verified
-
             whole = run.case.history
             history = whole if key is None else whole.only({key})
             questions = partial(verified.judged_in_run, run.case)

@@ -110,6 +110,15 @@ def test_a_bundle_in_a_pipe_is_whole(qsync: Qsync, run: RunFolder, tmp_path: Pat
     assert qsync("check", out).code == 0
 
 
+def test_a_bundle_takes_the_place_of_no_file_of_its_run(qsync: Qsync, run: RunFolder) -> None:
+    """If it failed, a slip in --out would put the bundle in the place of the record that is in it."""
+    for name in ("history.jsonl", "plan.json", "hashes.json"):
+        before = (run.path / name).read_bytes()
+        done = qsync("bundle", run.path, "--out", run.path / name)
+        assert (done.code, "is a file of the run" in done.line) == (64, True)
+        assert (run.path / name).read_bytes() == before
+
+
 def test_a_changed_record_stays_changed(qsync: Qsync, run: RunFolder, tmp_path: Path) -> None:
     """If it failed, a bundle would launder a record that was edited after its judgement."""
     run.history.write_bytes(run.history.read_bytes().replace(b'"ok"', b'"no"', 1))
