@@ -39,8 +39,7 @@ def command(results: Path, host: str, port: int) -> int:
         line = f"a page failed: {type(error).__name__}; traceback in {keep_traceback(error)}"
         click.echo(f"qsync: {line}", err=True)
 
-    listening = _listening(host, port)
-    with listening:
+    with _listening(host, port) as listening:
         app, served = application(results, host, tell)
         if not is_loopback(host):
             click.echo(
