@@ -62,7 +62,7 @@ class Session:
             )
         except BaseException as error:
             client.close()
-            if isinstance(error, OSError | UnicodeError | paramiko.SSHException):
+            if isinstance(error, OSError | EOFError | UnicodeError | paramiko.SSHException):
                 raise _in_words(host, error) from error
             raise
         transport = client.get_transport()
@@ -212,4 +212,4 @@ def _in_words(host: Host, error: BaseException) -> ClusterError | WrongUse:
                 f"{host.place} cannot be reached: {getattr(error, 'strerror', None) or error}"
             )
         case _:
-            return ClusterError(f"no SSH with {host.place}: {str(error) or type(error).__name__}")
+            return ClusterError(f"no SSH with {host.place}: {str(error) or 'it closed the connection'}")

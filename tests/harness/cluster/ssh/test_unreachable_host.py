@@ -1,8 +1,11 @@
-"""Leftovers on hosts of which one does not answer."""
+"""Hosts that do not answer, or not to the end."""
 
 from __future__ import annotations
 
 import json
+import socket
+import threading
+from pathlib import Path
 
 import pytest
 
@@ -43,3 +46,27 @@ def test_a_host_that_is_down_keeps_no_other_from_being_cleaned(monkeypatch: pyte
     first, down, last = remove_leftovers(hosts)
     assert first.startswith("/tmp/qsync-a on first") and last.startswith("/tmp/qsync-a on last")
     assert down.endswith(": no, the host was not cleaned (down:22: no answer)")
+
+
+def test_a_host_that_closes_the_connection_early_gets_one_line(tmp_path: Path) -> None:
+    """If it failed, a host that hangs up behind its greeting would end the run with a traceback."""
+    with socket.create_server(("127.0.0.1", 0)) as door:
+
+        def hang_up() -> None:
+            connection, _ = door.accept()
+            with connection, connection.makefile("rb") as sent:
+                connection.sendall(b"SSH-2.0-early\r\n")
+                sent.readline()
+                connection.shutdown(socket.SHUT_WR)
+                sent.read()
+
+        threading.Thread(target=hang_up, daemon=True).start()
+        host = Host(
+            host="127.0.0.1",
+            port=door.getsockname()[1],
+            user="qsync",
+            known_hosts=str(tmp_path / "known_hosts"),
+            accept_new_host_keys=True,
+        )
+        with pytest.raises(ClusterError, match=r"no SSH with 127\.0\.0\.1:\d+: it closed the connection"):
+            Session.open(host)
