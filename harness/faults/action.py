@@ -103,6 +103,8 @@ class Action:
     """Its names in the table."""
     fields: ClassVar[tuple[str, ...]] = ("nodes",)
     """The fields of a `Fault` without which the action would do nothing."""
+    is_of_one: ClassVar[bool] = False
+    """`nodes` is one node."""
     ability: ClassVar[Ability | None] = None
     """The ability that a system needs so that it can take effect."""
 

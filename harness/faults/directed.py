@@ -20,7 +20,8 @@ from harness.faults.fault import Fault, Link, Moment
 
 SECOND_NS = 1_000_000_000
 MILLISECOND_NS = 1_000_000
-PLACEHOLDERS = ("@it", "@owner", "@old", "@next", "@after", "@others", "*")
+SEVERAL = ("@others", "*")
+PLACEHOLDERS = ("@it", "@owner", "@old", "@next", "@after", *SEVERAL)
 BETWEEN_SCENES_NS = (SECOND_NS, 4 * SECOND_NS)
 
 

@@ -16,6 +16,7 @@ class Failover(Action):
     kinds = (
         Kind(name=FAILOVER, group="failover", summary="another node is promoted", draw=another, nodes_min=2),
     )
+    is_of_one = True
     ability = "failover"
     hinders_owner = False
 

@@ -13,6 +13,7 @@ REMOVE, ADD, LOST_DISK = "remove-node", "add-node", "replace-node"
 class MemberAction(Action):
     """Common to these actions."""
 
+    is_of_one = True
     stops_processes = True
     changes_members = True
     is_administered = True

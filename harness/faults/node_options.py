@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 Value = bool | int | float | str
@@ -23,6 +23,10 @@ class Decisive:
     """Which part the node takes in elections."""
     quorum: str = ""
     """How many nodes must have a write."""
+
+    def as_set(self, options: Mapping[str, Value]) -> dict[str, Value]:
+        """The options of a fault as nodes get them: a quorum is a whole number. ValueError if it is none."""
+        return {name: int(value) if name == self.quorum else value for name, value in options.items()}
 
     def who_leads(self, options: Collection[str]) -> bool:
         """While these options change, no node may be the owner."""

@@ -13,6 +13,7 @@ ONE_CODE = no(SIM, "the simulator runs the nodes of this checkout, in one proces
 class VersionAction(Action):
     """A step of one node to another version."""
 
+    is_of_one = True
     ability = "versions"
     stops_processes = True
     is_step = True

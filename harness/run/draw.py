@@ -14,7 +14,7 @@ import msgspec
 
 from harness.errors import WrongUse
 from harness.faults.abilities import LACKS, Ability
-from harness.faults.directed import PLACEHOLDERS
+from harness.faults.directed import PLACEHOLDERS, SEVERAL
 from harness.faults.fault import DISK_ERRORS, Fault
 from harness.faults.overlap import impossible
 from harness.faults.rollout import Rollout
@@ -64,6 +64,8 @@ def refuse_impossible(plan: Plan, system: System, workload: Workload) -> None:
     ids: dict[int, None] = {}
     for fault in sorted(plan.drawn.faults, key=lambda fault: fault.at_ns):
         _refuse_impossible_fault(plan, system.abilities, fault, [] if fault.is_directed else before)
+        if fault.options and (why := _no_node_can_have(plan, system, workload, fault)):
+            raise WrongUse(f"fault {fault.id} ({fault.name}): no node can have {fault.options}: {why}")
         if fault.id in ids:
             raise WrongUse(f"two faults have the id {fault.id}; give each its own")
         ids[fault.id] = None
@@ -92,9 +94,14 @@ def _refuse_impossible_fault(
         raise WrongUse(f"{here}: {why}")
     if fault.does in ("upgrade", "downgrade") and plan.node_from is None:
         raise WrongUse(f"{here}: {fault.does!r} needs the version that nodes start in: node_from")
-    for needed in ACTIONS[fault.does].fields:
+    action = ACTIONS[fault.does]
+    for needed in action.fields:
         if not getattr(fault, needed):
             raise WrongUse(f"{here}: {fault.does!r} needs {needed}")
+    if action.is_of_one and (len(fault.nodes) > 1 or {*fault.nodes} & {*SEVERAL}):
+        raise WrongUse(f"{here}: {fault.does!r} is done to one node, got {', '.join(fault.nodes)}")
+    if fault.shapes and "shapes" not in action.fields:
+        raise WrongUse(f"{here}: {fault.does!r} has no shapes")
     if fault.does == "clock" and (why := _no_clock_is_wrong(plan, able, fault)):
         raise WrongUse(f"{here}: {why}")
     if fault.error and fault.error not in DISK_ERRORS:
@@ -103,8 +110,21 @@ def _refuse_impossible_fault(
         raise WrongUse(f"{here}: only --cluster sim knows when a node {fault.on.does} what")
     placeholders = PLACEHOLDERS if fault.is_directed else ()
     _refuse_unknown(here, fault.nodes, (*plan.node_names, *placeholders))
-    ends = [end for link in fault.links for end in link]
+    ends = [end for links in (fault, *fault.shapes) for link in links.links for end in link]
     _refuse_unknown(here, ends, (*plan.node_names, *placeholders, CONNECTION_NAME))
+
+
+def _no_node_can_have(plan: Plan, system: System, workload: Workload, fault: Fault) -> str:
+    """Why the options of the fault are none of nodes; "" if all nodes can have them."""
+    try:
+        options = plan.expectations.decisive.as_set(fault.options)
+        for configuration in system.configurations(plan, workload.spaces).values():
+            system.settings.configured(configuration, options)
+    except KeyError as error:
+        return f"there is no option {error}"
+    except (ValueError, TypeError, ArithmeticError) as error:
+        return str(error)
+    return ""
 
 
 def _no_clock_is_wrong(plan: Plan, able: frozenset[Ability], fault: Fault) -> str:

@@ -102,9 +102,8 @@ class Deployed:
         return self.cluster.now_ns() + WITHIN_NS
 
     def options_of(self, fault: Fault) -> dict[str, Value]:
-        """The options that the fault sets; a quorum is a whole number."""
-        quorum = self.plan.expectations.decisive.quorum
-        return {name: int(value) if name == quorum else value for name, value in fault.options.items()}
+        """The options that the fault sets."""
+        return self.plan.expectations.decisive.as_set(fault.options)
 
     def tell_quorum(self, fault: Fault, *, settled: bool) -> None:
         """Note the quorum if the fault sets it. While it changes, some nodes count by the old one and some by the new;

@@ -551,7 +551,7 @@ def _with_options(configuration: Configuration, options: Mapping[str, Value]) ->
 
 
 def _as_ns(seconds: Any) -> int:
-    return int(seconds * SECOND_NS)
+    return int(float(seconds) * SECOND_NS)
 
 
 def _as_it_is(value: Any) -> Any:

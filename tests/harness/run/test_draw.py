@@ -8,11 +8,12 @@ import msgspec
 import pytest
 
 from harness.errors import WrongUse
-from harness.faults.fault import Fault
+from harness.faults.fault import Fault, Shape
 from harness.plan.plan import Drawn, Operation, Plan, to_json
 from harness.run.assemble import parts_of
 from harness.run.draw import operations_of
 from harness.systems.plans import from_json, planned
+from harness.systems.qsync.node_options import QUORUM
 from tests.harness.runs import drawn_out, recorded, small
 
 replace = msgspec.structs.replace
@@ -127,6 +128,8 @@ def test_the_load_is_what_the_plan_asks_for() -> None:
 
 PAUSE = Fault(id=0, name="pause", does="pause", at_ns=10**9, until_ns=2 * 10**9, nodes=("n2",))
 WRITE = Operation(at_ns=10**9, worker=0, f="write", key="x", value=1, node="n1")
+LINKS = (("n1", "n2"),)
+SHAPES = tuple(Shape(after_ns=0, links=((source, "n2"),)) for source in ("n1", "n9"))
 
 
 def edited_fault(**fields: Any) -> tuple[Fault, ...]:
@@ -146,6 +149,14 @@ def edited_fault(**fields: Any) -> tuple[Fault, ...]:
         (edited_fault(does="disk-error", error="EBURNT"), (), "no disk fails with 'EBURNT'"),
         (edited_fault(does="clock"), (), "fault 0 (pause): 'clock' needs jump_ns or drift_ppm"),
         (edited_fault(does="clock", drift_ppm=9, delay_ns=9), (), "'clock' that strobes needs jump_ns"),
+        (edited_fault(does="failover", nodes=("n2", "n3")), (), "'failover' is done to one node, got n2, n3"),
+        (edited_fault(does="remove", nodes=("n2", "n3")), (), "'remove' is done to one node"),
+        (edited_fault(shapes=SHAPES), (), "fault 0 (pause): 'pause' has no shapes"),
+        (edited_fault(does="changing-cut", links=LINKS, shapes=SHAPES), (), "no node is called 'n9'"),
+        (edited_fault(does="options", options={"speed": 1}), (), "there is no option 'speed'"),
+        (edited_fault(does="options", options={"election_timeout": "soon"}), (), "no node can have {'elec"),
+        (edited_fault(does="options", options={QUORUM: "N / 2"}), (), "no node can have {'replication_"),
+        (edited_fault(does="options", options={QUORUM: 99}), (), "greater than zero and less than maximal"),
         ((PAUSE, replace(PAUSE, at_ns=3 * 10**9, until_ns=4 * 10**9)), (), "two faults have the id 0"),
         ((PAUSE, replace(PAUSE, id=1)), (), "fault 1 (pause) begins before fault 0 has ended"),
         ((), (replace(WRITE, node="n9"),), "operation 0: no node is called 'n9'"),
