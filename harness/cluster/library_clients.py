@@ -95,11 +95,11 @@ class Line:
             does, done = work
             try:
                 result = does()
-            except Exception as error:
-                result = error
             except BaseException as error:
-                # A library that was a program ends by SystemExit: that must not end the harness.
-                result = RuntimeError(repr(error))
+                # A library that was a program ends by SystemExit: that must not end the harness. Nor does a future
+                # take StopIteration.
+                may_be_raised = isinstance(error, Exception) and not isinstance(error, StopIteration)
+                result = error if may_be_raised else RuntimeError(repr(error))
             self._is_at_work = False
             self._tell(done, result)
         self._close()  # what was asked last may have opened it again

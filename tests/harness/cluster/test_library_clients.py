@@ -296,9 +296,10 @@ def test_rows_are_pairs_of_key_and_value(asked: Asked, fits: list[Any], odd: lis
     assert fitting(Done(odd), asked) == unexpected(Done(odd), is_read=True)
 
 
-@pytest.mark.parametrize("error", [SystemExit(3), KeyboardInterrupt()])
+@pytest.mark.parametrize("error", [SystemExit(3), KeyboardInterrupt(), StopIteration()])
 def test_a_library_that_ends_its_program_ends_one_operation(error: BaseException) -> None:
-    """If it failed, `sys.exit` in a library would end the harness, with the exit code of a verdict."""
+    """If it failed, `sys.exit` in a library would end the harness, with the exit code of a verdict; and a `next` that
+    finds nothing would print a traceback and hold its client until the deadline."""
 
     def ends(connection: Scripted) -> Outcome:
         raise error
