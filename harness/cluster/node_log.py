@@ -35,7 +35,8 @@ def _shifted(line: bytes, by_ns: int) -> bytes:
         fields = json.loads(line)
         fields["time_ns"] -= by_ns
         end = b"\n" if line.endswith(b"\n") else b""
-        return json.dumps(fields, separators=(",", ":"), ensure_ascii=False).encode() + end
+        shifted = json.dumps(fields, separators=(",", ":"), ensure_ascii=False)
+        return shifted.encode(errors="backslashreplace") + end
     return line
 
 

@@ -33,7 +33,7 @@ def test_a_log_begins_with_the_run_and_else_stays_as_it_was(tmp_path: Path) -> N
     """If it failed, a line of a node would stand at the wrong time, or be lost."""
     log = tmp_path / "log.jsonl"
     lines = (
-        '{"time_ns":1000,"message":"é\u2028"}\n',
+        '{"time_ns":1000,"message":"é\u2028\\ud800"}\n',
         "no JSON\n",
         "\n",
         '{"time_ns":"odd"}\n',
