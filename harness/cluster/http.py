@@ -41,6 +41,8 @@ class Http:
             self._http.request(method, path, encoded, {"Content-Type": "application/json"})
             response = self._http.getresponse()
             data = response.read()
+            if self._is_closed:  # that may be why there was no more to read
+                raise ConnectionAbortedError("closed")
         except BaseException:
             self._http.close()  # a late answer reaches no client
             raise

@@ -36,7 +36,11 @@ class Answers(BaseHTTPRequestHandler):
         if self.path == "/nonsense":
             self.wfile.write(b"nonsense\r\n")
             return
-        if self.path == "/late":
+        if self.path == "/without%20end":
+            self.wfile.write(
+                b"HTTP/1.1 200 OK\r\n\r\n[1"
+            )  # the end of the connection is the end of the answer
+        if self.path in ("/late", "/without%20end"):
             self.is_asked.set()
             self.may_answer.wait(PATIENCE_S)
         self.answer(DEEP if self.path == "/deep" else b"{}")
@@ -118,15 +122,17 @@ def test_a_connection_that_is_closed_just_before_it_asks_is_not_dialed_again(
         assert handler.asked == []
 
 
-def test_a_thread_that_waits_for_an_answer_is_ended_from_outside() -> None:
-    """If it failed, a call that hangs would hold its thread and its socket until the time-out of the socket."""
+@pytest.mark.parametrize("path", ["/late", "/without%20end"])
+def test_a_thread_that_waits_for_an_answer_is_ended_from_outside(path: str) -> None:
+    """If it failed, a call that hangs would hold its thread and its socket until the time-out of the socket, or half an
+    answer be taken for the whole."""
     errors: list[Exception] = []
     with served() as (handler, port):
         http = Http("127.0.0.1", port, 10 * PATIENCE_S)
 
         def ask() -> None:
             try:
-                http.ask("GET", "/late")
+                http.ask("GET", path)
             except Exception as error:
                 errors.append(error)
 
