@@ -15,7 +15,6 @@ import subprocess
 import tarfile
 import tempfile
 import zipfile
-import zlib
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -80,7 +79,7 @@ def _of_wheel(path: Path) -> dict[str, bytes]:
     try:
         with zipfile.ZipFile(path) as packed:
             return {name: packed.read(name) for name in packed.namelist() if _is_wanted(name)}
-    except (OSError, zipfile.BadZipFile, zlib.error, RuntimeError) as error:  # RuntimeError: it is encrypted
+    except Exception as error:  # each way of packing has its own, and so have names and passwords
         raise WrongUse(f"{path} cannot be read as a wheel: {error}; {_TRY}") from error
 
 
@@ -121,7 +120,7 @@ def _kept(files: Mapping[str, bytes]) -> Path:
     """A folder of the cache with these files; whole or not at all, for two runs may want it at once."""
     digest = hashlib.sha256()
     for name in sorted(files):
-        digest.update(name.encode() + b"\0" + hashlib.sha256(files[name]).digest())
+        digest.update(os.fsencode(name) + b"\0" + hashlib.sha256(files[name]).digest())
     folder = FOLDER / digest.hexdigest()[:16]
     with suppress(OSError):
         os.utime(folder)  # it was wanted just now: `harness.cluster.old` asks

@@ -137,7 +137,7 @@ def digest_of(
     """The digest of all that goes into an image: its base, the versions of its packages, the copied files."""
     digest = hashlib.sha256(f"{base} {base_id} {list(versions)}".encode())
     for path in sources:
-        digest.update(str(path.relative_to(root)).encode() + b"\0" + path.read_bytes())
+        digest.update(os.fsencode(path.relative_to(root)) + b"\0" + path.read_bytes())
     return digest.hexdigest()[:16]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import zipfile
 from pathlib import Path
 
@@ -32,7 +33,25 @@ def cut(path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-30])
 
 
-@pytest.mark.parametrize("how", [spoilt, encrypted, cut])
+def misnamed(path: Path) -> None:
+    """A name that says it is UTF-8, and is not."""
+    data = bytearray(path.read_bytes())
+    place = data.index(b"PK\x01\x02")
+    data[place + 9] |= 8
+    data[data.index(ENTRY.encode(), place)] = 0xFF
+    path.write_bytes(data)
+
+
+def spoilt_lzma(path: Path) -> None:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_LZMA) as packed:
+        packed.writestr(ENTRY, "print()\n" * 100)
+    data = bytearray(path.read_bytes())
+    place = data.index(ENTRY.encode()) + len(ENTRY) + 4
+    data[place : place + 12] = b"\xff" * 12
+    path.write_bytes(data)
+
+
+@pytest.mark.parametrize("how", [spoilt, encrypted, cut, misnamed, spoilt_lzma])
 def test_a_wheel_that_cannot_be_unpacked_is_refused(tmp_path: Path, how: object) -> None:
     """If it failed, a download that broke off would end in a traceback."""
     path = tmp_path / "nodes.whl"
@@ -42,3 +61,16 @@ def test_a_wheel_that_cannot_be_unpacked_is_refused(tmp_path: Path, how: object)
     how(path)
     with pytest.raises(WrongUse, match=r"cannot be read as a wheel: .*; try: a wheel, a checkout"):
         versions.package(str(path))
+
+
+def test_a_folder_may_have_a_file_with_a_name_that_is_no_text(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If it failed, one odd file in a checkout would end in a traceback."""
+    monkeypatch.setattr(versions, "FOLDER", tmp_path / "kept")
+    (tmp_path / ENTRY).parent.mkdir(parents=True)
+    (tmp_path / ENTRY).touch()
+    odd = os.fsdecode(b"nodes/\xff")
+    (tmp_path / odd).touch()
+    root = versions.package(str(tmp_path)).root
+    assert root is not None and (root / odd).exists()
