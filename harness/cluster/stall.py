@@ -15,7 +15,7 @@ _EVERY_NS: Final = 20_000_000
 
 
 class StallWatch:
-    """Notes every stall of the running loop longer than `stalled_ms_min`."""
+    """Notes stalls of the running loop longer than `stalled_ms_min`; each is told up to 20 ms shorter than it was."""
 
     def __init__(self, epoch_ns: int, stalled_ms_min: int = STALLED_MS_MIN) -> None:
         self._epoch_ns = epoch_ns
@@ -34,6 +34,6 @@ class StallWatch:
             before_ns = now_ns
 
     def stalls(self) -> tuple[tuple[int, int], ...]:
-        """The stalls since the last call: when each began (nanoseconds since the run began), how many ms."""
+        """The stalls since the last call: when each had begun (nanoseconds since the run began), how many ms."""
         stalls, self._stalls = tuple(self._stalls), []
         return stalls

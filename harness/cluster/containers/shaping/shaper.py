@@ -118,7 +118,7 @@ class Shaper:
         return time.monotonic_ns()
 
     async def unshape(self, fault: int, links: Sequence[Link]) -> int:
-        """End a fault; returns the monotonic time from which no packet is held for it."""
+        """End a fault; returns the monotonic time from which no packet gets a delay from it."""
         task = self._echoes.pop(fault, None)
         if task is not None:
             task.cancel()
