@@ -69,8 +69,8 @@ class Processes(Protocol):
         """Undo a `pause`; False if a different fault keeps the node paused."""
         ...
 
-    def pid(self, node: str) -> int:
-        """The number of its first process, where it runs."""
+    def life(self, node: str) -> int:
+        """A number that is another one when the node was started again."""
         ...
 
     def is_alive(self, node: str) -> bool: ...

@@ -32,15 +32,15 @@ class VirtualPause(VirtualFault):
 class RealPause(RealFault):
     """Took effect if all threads of all processes were seen stopped, at the beginning and still at the end."""
 
-    pids: dict[str, int]
+    lives: dict[str, int]
 
     async def begin(self) -> None:
-        self.pids = {node: self.processes.pid(node) for node in self.fault.nodes}
+        self.lives = {node: self.processes.life(node) for node in self.fault.nodes}
         await self.each(self._pause)
 
     async def end(self) -> Evidence:
         self.heal_asked_ns = self.hands.now_ns()
-        # All are looked at before the first goes on. The pid too: a node that was started anew was not paused.
+        # All are looked at before the first goes on. The life too: a node that was started anew was not paused.
         still = [await self._is_still_stopped(node) for node in self.fault.nodes]
         took_effect = self.all_seen and all(still)
         healed = await self.each(self._resume)
@@ -53,7 +53,7 @@ class RealPause(RealFault):
             self.details.append(f"{node} was not seen stopped")
 
     async def _is_still_stopped(self, node: str) -> bool:
-        is_so = self.processes.pid(node) == self.pids[node] and await self.processes.is_stopped(node)
+        is_so = self.processes.life(node) == self.lives[node] and await self.processes.is_stopped(node)
         if not is_so:
             self.details.append(f"{node} did not stay stopped")
         return is_so

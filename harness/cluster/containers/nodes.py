@@ -291,6 +291,9 @@ class ContainerNodes(NodeBook):
                 await asyncio.to_thread(self._containers[node].unpause)
             return True
 
+    def life(self, node: str) -> int:
+        return self._lives[node]
+
     def pid(self, node: str) -> int:
         """The number on this machine of the container's first process; 0 if it does not run. It may block.
 

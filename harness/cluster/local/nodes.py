@@ -80,6 +80,8 @@ class LocalNodes(ProcessBook[StartOptions]):
     def pid(self, node: str) -> int:
         return self._processes[node].pid
 
+    life = pid
+
     def port(self, node: str) -> int:
         return self._processes[node].port
 

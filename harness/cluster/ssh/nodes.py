@@ -124,8 +124,7 @@ class SshNodes(ProcessBook[StartOptions]):
         await self._options[node].machine.ask("continue", node=node)
         return True
 
-    def pid(self, node: str) -> int:
-        """On the node's own host."""
+    def life(self, node: str) -> int:
         return self._pids[node]
 
     def is_alive(self, node: str) -> bool:

@@ -18,6 +18,8 @@ from harness.cluster.containers.cluster import ContainerCluster, ContainerSettin
 from harness.cluster.containers.nodes import ContainerNodes, ContainerSpec, Limits
 from harness.cluster.ownership import NODE_LABEL, RunId
 from harness.errors import ClusterError
+from harness.faults.fault import Fault
+from harness.faults.pause import Pause
 from harness.systems.iproto_wire import IPROTO
 from tests.harness.processes import PATIENCE_S
 
@@ -107,6 +109,37 @@ def test_a_list_from_before_a_restart_accuses_nobody(monkeypatch: pytest.MonkeyP
         watch.cancel()
         assert nodes.ended() == ()
         assert nodes.is_alive("n1")
+
+    asyncio.run(scene())
+
+
+def test_the_daemon_is_asked_in_threads_alone() -> None:
+    """If it failed, a slow daemon would stop the loop of the harness: clients, other faults, and what it measures."""
+
+    class Threaded(Api):
+        def inspect_container(self, which: str) -> dict[str, Any]:
+            assert threading.current_thread() is not threading.main_thread()
+            return {"State": {"Pid": 7, "Paused": True}}
+
+    class Pausing(Container):
+        def pause(self) -> None:
+            assert threading.current_thread() is not threading.main_thread()
+
+    async def scene() -> None:
+        nodes = ContainerNodes(SimpleNamespace(api=Threaded()), RunId.new(), lambda: 7, Limits())
+        nodes._containers["n1"] = Pausing()
+        fault = Fault(id=0, name="pause", does="pause", at_ns=0, until_ns=1, nodes=("n1",))
+
+        async def status(node: str) -> dict[str, object]:
+            return {}
+
+        hands: Any = SimpleNamespace(
+            processes=nodes, now_ns=lambda: 7, spawn=asyncio.ensure_future, status=status
+        )
+        pause = Pause().real(fault, hands)
+        await pause.begin()
+        evidence = await pause.end()
+        assert evidence.took_effect
 
     asyncio.run(scene())
 
