@@ -34,7 +34,7 @@ LEFT_OUT = (
     *("binutils", "dpkg", "perl", "systemd", "gcc", "debconf"),
     *("sysvinit", "usrmerge", "lsb", "adduser", "ucf"),
 )
-"""Beginnings of package names that only installing would need."""
+"""Beginnings of package names that only installing would need; one that is asked for by name is not left out."""
 _LEFT_ASIDE = ("recommends", "suggests", "conflicts", "breaks", "replaces", "enhances")
 _DEPENDS = ("apt-cache", "depends", "--recurse", *(f"--no-{kind}" for kind in _LEFT_ASIDE))
 _CANDIDATE = re.compile(r"^(\S+):\n  Installed: .*\n  Candidate: (.*)$", re.MULTILINE)
@@ -65,7 +65,7 @@ def make_base(client: Any, packages: Sequence[str] = ()) -> str:
     doing("an image with the Debian packages")
     with scratch("base") as folder:
         root = folder / "root"
-        _unpack(_download(folder, (*PACKAGES, *(ESSENTIAL if packages else ()), *packages)), root)
+        _unpack(_download(folder, (*PACKAGES, *(ESSENTIAL if packages else ())), packages), root)
         archive = folder / "base.tar"
         with tarfile.open(archive, "w") as tar:
             tar.add(root, arcname=".")
@@ -75,13 +75,15 @@ def make_base(client: Any, packages: Sequence[str] = ()) -> str:
     return name
 
 
-def _download(folder: Path, packages: Sequence[str]) -> list[Path]:
-    depends = _run([*_DEPENDS, *packages], folder).split("\n")
+def _download(folder: Path, usual: Sequence[str], packages: Sequence[str] = ()) -> list[Path]:
+    depends = _run([*_DEPENDS, *usual, *packages], folder).split("\n")
     names = sorted({line for line in depends if line and line[0].isalnum()})
-    wanted = [name for name in names if not name.startswith(LEFT_OUT)]
+    wanted = [name for name in names if name in packages or not name.startswith(LEFT_OUT)]
     policy = _run(["apt-cache", "policy", *wanted], folder)
     candidates = dict(_CANDIDATE.findall(policy))
     available = [name for name in wanted if candidates.get(name, "(none)") != "(none)"]
+    if missing := [name for name in packages if name not in available]:
+        raise ClusterError(f"there is no Debian package {', '.join(missing)} here; try: apt-get update")
     _run(["apt-get", "download", "-q", *available], folder)
     return sorted(folder.glob("*.deb"))
 

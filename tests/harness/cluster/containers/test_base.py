@@ -74,3 +74,22 @@ def test_packages_without_a_candidate_are_left_out() -> None:
         "mail-transport-agent:\n  Installed: (none)\n  Candidate: (none)\n  Version table:\n"
     )
     assert dict(base._CANDIDATE.findall(listing)) == {"dash": "0.5.12-2", "mail-transport-agent": "(none)"}
+
+
+def test_packages_that_are_asked_for_are_had_or_missed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If it failed, a store would start in an image without the package that it names, and end there."""
+    asked: list[list[str]] = []
+
+    def run(command: list[str], folder: Path) -> str:
+        asked.append(command)
+        if command[1] == "depends":
+            return "dash\n  Depends: dpkg\ndpkg\nperl\n"  # it leaves out what it does not know
+        return "".join(f"{name}:\n  Installed: (none)\n  Candidate: 1\n" for name in command[2:])
+
+    monkeypatch.setattr(base, "_run", run)
+    base._download(tmp_path, ["dash"], ["perl"])
+    assert asked[-1] == ["apt-get", "download", "-q", "dash", "perl"]
+    with pytest.raises(ClusterError, match="no Debian package perll here"):
+        base._download(tmp_path, ["dash"], ["perl", "perll"])
