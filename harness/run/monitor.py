@@ -72,7 +72,8 @@ class Monitor:
                 continue
             status = await self.cluster.status(node)
             states[node] = status
-            value = {"up": False} if status is None else {"up": True, **status}
+            # A store may have an "up" of its own.
+            value = {"up": False} if status is None else {"up": True} | {**status, "up": True}
             self.recorder.record("info", "monitor", "state", node=node, value=value)
         # While no node leads the last leader stays: in each election names would be exchanged back.
         self.present.leads(self.system.owner_now(states) or self.present.leader)

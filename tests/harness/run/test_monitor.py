@@ -124,3 +124,14 @@ def test_while_no_node_leads_operations_go_to_the_last_leader() -> None:
     recorded = Recorded(drawn(operation(10)), FakeCluster(), system=Elects())
     assert leaders == []
     assert recorded.conductor._present.leader == "n3"
+
+
+def test_a_node_that_answers_is_up_whatever_it_says() -> None:
+    """If it failed, a store with a word `up` of its own could excuse its nodes from the checks of what is left."""
+
+    class SaysItIsDown(FakeCluster):
+        async def status(self, node: str) -> dict[str, object]:
+            return {**(await super().status(node) or {}), "up": False}
+
+    history = Recorded(drawn(operation(10)), SaysItIsDown()).history
+    assert {state.status["up"] for state in history.states} == {True}
