@@ -197,7 +197,8 @@ async def _watching(folder: RunFolder, conductor: Conductor) -> AsyncIterator[No
     assert watch.stdout is not None
 
     async def heed(output: asyncio.StreamReader) -> None:
-        if violation := (await output.readline()).decode(errors="replace").strip():
+        # To the end: a line may be longer than what `readline` takes.
+        if violation := (await output.read()).decode(errors="replace").strip():
             conductor.interrupt(violation)
 
     heeding = asyncio.create_task(heed(watch.stdout))

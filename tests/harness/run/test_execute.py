@@ -5,8 +5,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import signal
+import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -22,6 +25,7 @@ from harness.run.execute import Executed, execute
 from harness.run.finish import Failure, Recorded, finish
 from harness.systems.plans import read
 from harness.systems.qsync.system import Qsync
+from tests.harness.processes import PATIENCE_S
 from tests.harness.results.full_disk import FullDisk
 from tests.harness.runs import recorded, small
 
@@ -222,3 +226,19 @@ def test_a_bug_of_ours_keeps_its_traceback(
         (kept,) = tmp_path.rglob("traceback.txt")
         assert str(kept) in notes[0]
         assert "ZeroDivisionError: our own bug" in kept.read_text()
+
+
+def test_a_violation_of_many_words_ends_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If it failed, a watch would see what is wrong with a long value, and the run would go on."""
+    watch = tmp_path / "watch"
+    watch.write_text("#!/bin/sh\nhead -c 200000 /dev/zero | tr '\\0' x\n")
+    watch.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(watch))
+
+    async def scene() -> str:
+        told: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        conductor: Any = SimpleNamespace(interrupt=told.set_result)
+        async with executing._watching(RunFolder(tmp_path), conductor):
+            return await asyncio.wait_for(told, PATIENCE_S)
+
+    assert asyncio.run(scene()) == 200_000 * "x"
