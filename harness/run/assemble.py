@@ -49,12 +49,12 @@ CLUSTERS: dict[str, str] = {
 
 
 STRICTER = "linearizable"
+"""The model that `--promise` can ask for."""
 RARE_STEPS: Mapping[str, tuple[str, frozenset[type]]] = {
     "deletes": ("deletions", frozenset({Delete})),
     "failing": ("transactions that must fail", MADE_OF),
 }
 """The steps of operations that a workload draws only where the plan gives them a share, by the name of that share."""
-"""The model that `--promise` can ask for."""
 
 
 @dataclass(frozen=True, slots=True)
