@@ -256,15 +256,7 @@ class Volume:
     def remove(self, parent: Inode, name: str, *, is_folder: bool = False) -> None:
         self._refuse_hidden(parent, name)
         if is_folder:
-            gone = os.stat(name, dir_fd=parent.below)
-            os.rmdir(name, dir_fd=parent.below)
-
-            def bring_back(folders: tuple[int, ...]) -> None:
-                os.mkdir(name, stat.S_IMODE(gone.st_mode), dir_fd=folders[0])
-                os.chown(name, gone.st_uid, gone.st_gid, dir_fd=folders[0])
-
-            self._renamed([(parent, name)], bring_back)
-            return
+            _refuse_full(parent, name)
         grave = self._bury(parent, name)
         self._renamed(
             [(parent, name)],
@@ -288,8 +280,11 @@ class Volume:
             source = os.stat(name, dir_fd=parent.below, follow_symlinks=False)
             if (source.st_dev, source.st_ino) == (attributes.st_dev, attributes.st_ino):
                 return
-            if not stat.S_ISDIR(attributes.st_mode) and not stat.S_ISDIR(source.st_mode):
-                grave = self._bury(to, new, stays=True)
+            are_folders = {stat.S_ISDIR(attributes.st_mode), stat.S_ISDIR(source.st_mode)}
+            if are_folders == {True}:
+                _refuse_full(to, new)
+            if len(are_folders) == 1:
+                grave = self._bury(to, new, stays=are_folders == {False})
         os.rename(name, new, src_dir_fd=parent.below, dst_dir_fd=to.below)
 
         def take_back(folders: tuple[int, ...]) -> None:
@@ -300,7 +295,10 @@ class Volume:
         self._renamed([(parent, name), (to, new)], take_back, grave)
 
     def _bury(self, parent: Inode, name: str, *, stays: bool = False) -> str:
-        """Keep the file of this name until its removal is on disk; `stays`: another file is about to get the name."""
+        """Keep the file, or the folder, of this name until its removal is on disk: changes in it may still be undone.
+
+        `stays`: another file is about to get the name.
+        """
         grave = str(next(self._steps))
         if stays:
             os.link(name, grave, src_dir_fd=parent.below, dst_dir_fd=self._graves, follow_symlinks=False)
@@ -322,7 +320,10 @@ class Volume:
                 os.close(folder)
             if grave:
                 with suppress(FileNotFoundError):  # it was taken back
-                    os.unlink(grave, dir_fd=self._graves)
+                    is_folder = stat.S_ISDIR(
+                        os.stat(grave, dir_fd=self._graves, follow_symlinks=False).st_mode
+                    )
+                    (os.rmdir if is_folder else os.unlink)(grave, dir_fd=self._graves)
 
         now_ns = self._now_ns()
         change = NameChange(
@@ -417,6 +418,17 @@ class Volume:
 
 
 _NO_REPLACE: Final = 1
+
+
+def _refuse_full(parent: Inode, name: str) -> None:
+    """OSError unless it is an empty folder."""
+    folder = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent.below)
+    try:
+        with os.scandir(folder) as listing:
+            if next(listing, None) is not None:
+                raise OSError(errno.ENOTEMPTY, os.strerror(errno.ENOTEMPTY))
+    finally:
+        os.close(folder)
 
 
 def _different(data: bytes, left: bytes) -> int:

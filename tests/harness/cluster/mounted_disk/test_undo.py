@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import random
 from pathlib import Path
@@ -202,3 +203,62 @@ def test_names_that_are_lost_keep_no_folder_open(tmp_path: Path) -> None:
         counts.append(len([*open_files.iterdir()]))
     volume.close()
     assert counts[2] == counts[0]
+
+
+class Keeps(random.Random):
+    """A power loss that leaves so many changes of names."""
+
+    def __init__(self, kept: int) -> None:
+        super().__init__(1)
+        self.kept = kept
+
+    def randrange(self, *_: int) -> int:  # type: ignore[override]
+        return self.kept
+
+
+@pytest.mark.parametrize("kept", range(5))
+def test_names_are_lost_in_their_order_also_of_a_folder_that_is_gone(tmp_path: Path, kept: int) -> None:
+    """If it failed, a store that turns to a new file and then removes a folder with the old ones could come up with the
+    old name, and without the files: no disk does that, and it would be accused."""
+    for name in ("old", "moved", "empty"):
+        (tmp_path / name).mkdir()
+    for name in ("current", "old/data", "moved/in it"):
+        (tmp_path / name).write_text(name)
+    volume = Volume(os.open(tmp_path, os.O_RDONLY | os.O_DIRECTORY), lambda: 0)
+    root = volume[ROOT_ID]
+    old, _ = volume.lookup(root, "old")
+
+    def there() -> set[str]:
+        paths = (str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*"))
+        return {path for path in paths if not path.startswith(GRAVES)}
+
+    states = [there()]
+    for change in (
+        lambda: volume.rename(root, "current", root, "before"),
+        lambda: volume.remove(old, "data"),
+        lambda: volume.remove(root, "old", is_folder=True),
+        lambda: volume.rename(root, "moved", root, "empty"),
+    ):
+        change()
+        states.append(there())
+    assert len({frozenset(state) for state in states}) == 5
+    volume.lose_power(Keeps(kept))
+    assert there() == states[kept]
+    volume.close()
+    assert not (tmp_path / GRAVES).exists()
+
+
+def test_a_folder_with_something_in_it_stays(tmp_path: Path) -> None:
+    """If it failed, a store would lose a folder that it cannot remove on any disk."""
+    for name in ("full/in it", "empty"):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "file").touch()
+    volume = Volume(os.open(tmp_path, os.O_RDONLY | os.O_DIRECTORY), lambda: 0)
+    root = volume[ROOT_ID]
+    for name, code in (("full", errno.ENOTEMPTY), ("file", errno.ENOTDIR), ("none", errno.ENOENT)):
+        with pytest.raises(OSError, match=rf"^\[Errno {code}\]"):
+            volume.remove(root, name, is_folder=True)
+    with pytest.raises(OSError, match="not empty"):
+        volume.rename(root, "empty", root, "full")
+    assert (tmp_path / "full/in it").is_dir() and (tmp_path / "empty").is_dir()
+    volume.close()
