@@ -63,7 +63,7 @@ class Connection(asyncio.Protocol):
         self._transport = None  # asyncio's abort may raise when it comes after the end
         self._lose("end of file" if error is None else _reason(error))
 
-    def send(self, number: int, request: bytes, deadline: float) -> Waiting:
+    def send(self, number: int, request: bytes | memoryview, deadline: float) -> Waiting:
         """Hand the request of this number to the kernel; returns its outcome. `deadline` is a time of the loop."""
         assert self.is_open
         assert self._transport is not None
@@ -126,7 +126,7 @@ class Connections:
         """One request. Connecting, if it is needed, and the answer share the timeout."""
         deadline = asyncio.get_running_loop().time() + timeout_ns / 1e9
         try:
-            number, encoded = self._wire.request_id(request), self._wire.encode(request)
+            number, encoded = self._wire.request_id(request), memoryview(self._wire.encode(request))
         except Exception as error:  # a client of a user's own may say anything
             return NotSent(in_words(error))
         connection = self._open.get((process, node))
@@ -168,7 +168,10 @@ class Connections:
                 loop = asyncio.get_running_loop()
                 await loop.create_connection(lambda: connection, host, port)
                 is_greeted = await connection.greeted
-        except OSError as error:  # a timeout is one too
+        except (
+            OSError,
+            ValueError,
+        ) as error:  # a timeout is an OSError, a name that is none of a host a ValueError
             is_late = isinstance(error, TimeoutError)
             connection.abort("no greeting in time" if is_late else _reason(error))
             return NotSent(connection.reason)

@@ -180,7 +180,7 @@ class Switchboard:
             if port == _UNREACHABLE:
                 raise ConnectionRefusedError
             await asyncio.get_running_loop().create_connection(lambda: connection.onward, host, port)
-        except OSError:
+        except (OSError, ValueError):  # ValueError: no host has such a name
             connection.back.reset()
 
     def _settle(self, links: list[Link[Pipe]]) -> None:

@@ -25,7 +25,7 @@ class Wire:
         return 1
 
     def encode(self, message: object) -> bytes:
-        return cast(str, message).encode()
+        return cast(bytes, message.decode()) if isinstance(message, bytes) else cast(str, message).encode()
 
 
 def test_a_node_that_refuses_to_report_its_state_is_quoted(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -63,11 +63,14 @@ def test_a_node_that_refuses_to_report_its_state_is_quoted(monkeypatch: pytest.M
     [
         ("n9", "a", "no node is called n9"),
         ("n1", 7, "AttributeError: 'int' object has no attribute 'encode'"),
+        ("n1", b"a", "TypeError: memoryview: a bytes-like object is required, not 'str'"),
+        ("n1", "a", "encoding with 'idna' codec failed (unicodeerror: label empty or too long)"),
     ],
 )
 def test_what_cannot_be_sent_is_not_sent(node: str, message: object, why: str) -> None:
-    """If it failed, a user's client that follows a store to a leader of no name would end the run."""
-    clients = Connections(cast(ClientWire, Wire()), {"n1": 1}.__getitem__, lambda node: "h")
+    """If it failed, a user's client that follows a store to a leader of no name would end the run, and so would a wire
+    that says text, and a name of a host that is none."""
+    clients = Connections(cast(ClientWire, Odd()), {"n1": 1}.__getitem__, lambda node: "a..b")
     assert asyncio.run(clients.call(0, node, message, 10**9)) == NotSent(why)
 
 

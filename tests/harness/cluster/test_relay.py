@@ -421,6 +421,21 @@ def test_a_dead_target_resets_the_dialer_at_once(tmp_path: Path) -> None:
     play(tmp_path, story)
 
 
+def test_a_target_of_no_possible_name_resets_the_dialer() -> None:
+    """If it failed, clients of a host that no name server can know would wait for every deadline."""
+
+    async def story() -> None:
+        board = Switchboard()
+        port = await board.listen("client", "n1", 0)
+        board.set_port("n1", 1, "a..b")
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        with pytest.raises(ConnectionResetError):
+            await within(reader.read())
+        writer.close()
+
+    asyncio.run(story())
+
+
 def test_a_restarted_target_is_found_on_its_new_port(tmp_path: Path) -> None:
     """Broken if a killed node stays unreachable after its restart."""
 
