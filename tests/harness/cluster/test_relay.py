@@ -432,6 +432,8 @@ def test_a_target_of_no_possible_name_resets_the_dialer() -> None:
         with pytest.raises(ConnectionResetError):
             await within(reader.read())
         writer.close()
+        for listener in board._listeners.values():
+            listener.close()
 
     asyncio.run(story())
 
