@@ -174,15 +174,16 @@ class RealChangingCut:
         self._fault = fault
         self._cut = cut
         self._begun: list[tuple[Fault, CutAtWork]] = []
+        self._healed = 0
+        """How many of these, from the first one on, are healed."""
 
     async def begin(self) -> None:
         await self._begin(0)
 
     async def change(self, number: int) -> None:
         """Switch to the shape of that number."""
-        _, last = self._begun[-1]
         await self._begin(number)
-        await last.heal()
+        await self._heal(len(self._begun) - 1)
 
     async def _begin(self, number: int) -> None:
         part = part_of(self._fault, number)
@@ -190,8 +191,13 @@ class RealChangingCut:
         self._begun.append((part, cut))
         await cut.begin()
 
+    async def _heal(self, count: int) -> None:
+        for _, cut in self._begun[self._healed : count]:
+            await cut.heal()
+            self._healed += 1
+
     async def end(self) -> Evidence:
-        await self._begun[-1][1].heal()
+        await self._heal(len(self._begun))  # a change that broke off has left two at work
         reports = [await cut.evidence() for _, cut in self._begun]
         return merged([part for part, _ in self._begun], reports)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import random
 from types import SimpleNamespace
@@ -12,6 +13,7 @@ import pytest
 from harness.cluster.sim.virtual_tasks import Pending, VirtualTask
 from harness.faults import cut as partitions
 from harness.faults.changing_cut import (
+    RealChangingCut,
     VirtualChangingCut,
     all_links,
     draw_shapes,
@@ -177,3 +179,43 @@ def test_a_link_in_both_shapes_is_never_open() -> None:
 
     VirtualTask(changes()).start()
     assert done == [("cut", old), ("cut", new), ("heal", old)]
+
+
+@pytest.mark.parametrize("breaks_at", [1, 2, 3])
+def test_a_change_that_breaks_off_leaves_no_shape_cut(breaks_at: int) -> None:
+    """If it failed, links would stay cut behind the end of a fault that broke or was cancelled half-way."""
+    cut_now: list[int] = []
+
+    class Cut:
+        def __init__(self, part: Fault) -> None:
+            self.links = len(part.links)
+
+        async def begin(self) -> None:
+            cut_now.append(self.links)
+            if self.links == breaks_at:
+                raise OSError("broken")
+
+        async def heal(self) -> None:
+            cut_now.remove(self.links)
+
+        async def evidence(self) -> Evidence:
+            return evidence(True, True, 1)
+
+    shapes = tuple(Shape(after_ns=0, links=(("n1", "n2"),) * number) for number in (1, 2, 3))
+    fault = Fault(id=1, name="x", does="changing-cut", at_ns=0, until_ns=1, shapes=shapes)
+    made: Any = Cut
+    changing = RealChangingCut(fault, made)
+
+    async def goes_on() -> None:
+        await changing.begin()
+        for number in (1, 2):
+            await changing.change(number)
+            assert cut_now == [number + 1]
+
+    async def story() -> None:
+        with pytest.raises(OSError, match="broken"):
+            await goes_on()
+        await changing.end()
+
+    asyncio.run(story())
+    assert cut_now == []
