@@ -15,6 +15,7 @@ Healed if its clock was seen to be right.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -209,7 +210,7 @@ class RealClocks(RealFault):
         status = await self.hands.status(node)
         after_ns = self.hands.wall_ns(node)
         wall_ns = None if status is None else status.get("wall_ns")
-        if not isinstance(wall_ns, int | float):
+        if not isinstance(wall_ns, int | float) or not abs(wall_ns) < math.inf:
             return None
         return Off(int(wall_ns) - after_ns, int(wall_ns) - before_ns)
 

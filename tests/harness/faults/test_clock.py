@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+from unittest.mock import AsyncMock
 
 import pytest
 
@@ -78,6 +79,25 @@ def test_a_clock_that_nobody_reads_is_not_believed_to_have_jumped(
     evidence = endure(Node(tmp_path, is_deaf=True), fault(jump_ns=jump_ns))
     assert not evidence.took_effect
     assert evidence.all_in_effect_ns is None
+
+
+@pytest.mark.parametrize("wall_ns", [float("nan"), float("-inf"), "now", None])
+def test_a_time_that_is_none_is_no_report_of_a_clock(
+    monkeypatch: pytest.MonkeyPatch, wall_ns: object
+) -> None:
+    """If it failed, a store of a user's own that reports an odd time would break the run."""
+    monkeypatch.setattr(clock, "SEEN_WITHIN_NS", 30 * MILLISECOND_NS)
+
+    async def status(node: str) -> Mapping[str, object]:
+        return {"wall_ns": wall_ns}
+
+    async def story() -> Evidence:
+        at_work = RealClocks(fault(jump_ns=SECOND_NS), MadeUpHands(status, set_clock=AsyncMock()))
+        await at_work.begin()
+        return await at_work.end()
+
+    evidence = asyncio.run(story())
+    assert (evidence.took_effect, evidence.healed) == (False, None)
 
 
 def test_a_drift_alone_takes_effect_if_the_clock_gained_time(tmp_path: Path) -> None:
