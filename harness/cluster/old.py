@@ -74,14 +74,13 @@ def remove_old_images(client: Any, repository: str, now_s: float) -> list[str]:
 
 def _seconds(attributes: Mapping[str, Any]) -> float:
     """When the image was made, or got its name last."""
-    stamps = [
-        str(attributes.get("Created", "")),
-        str((attributes.get("Metadata") or {}).get("LastTagTime", "")),
-    ]
-    times = [
-        datetime.fromisoformat(stamp[:19] + "+00:00").timestamp() for stamp in stamps if stamp[:4] > "1970"
-    ]
-    return max(times, default=float("inf"))
+    stamps = (attributes.get("Created"), (attributes.get("Metadata") or {}).get("LastTagTime"))
+    known = [
+        stamp[:19] for stamp in stamps if stamp and stamp[:4] > "1970"
+    ]  # a time that is not known is null, or 0001
+    return max(
+        (datetime.fromisoformat(f"{stamp}+00:00").timestamp() for stamp in known), default=float("inf")
+    )
 
 
 def _days(span_s: float) -> int:

@@ -118,11 +118,12 @@ def test_images_in_use_and_those_of_others_stay() -> None:
     assert images.removed == [f"{REPOSITORY}:{named(50)}"]
 
 
-def test_an_image_of_unknown_age_stays() -> None:
+@pytest.mark.parametrize("attributes", [{}, {"Created": None, "Metadata": {"LastTagTime": None}}])
+def test_an_image_of_unknown_age_stays(attributes: dict[str, Any]) -> None:
     """If it failed, a daemon that does not tell when an image was made would lose all of them."""
     images = Images(*((f"{REPOSITORY}:{named(number)}", 90.0, "") for number in range(9)))
     for image in images.all.values():
-        image.attrs = {}
+        image.attrs = attributes
     client = SimpleNamespace(images=images, containers=SimpleNamespace(list=lambda **_: []))
     assert remove_old_images(client, REPOSITORY, NOW_S) == []
 
