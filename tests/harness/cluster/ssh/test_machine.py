@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import io
+import tarfile
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +14,7 @@ import pytest
 from harness.cluster.ssh import machine
 from harness.cluster.ssh.inventory import Host
 from harness.cluster.ssh.machine import Machine
+from harness.errors import ClusterError
 
 HOUR_NS = 3_600_000_000_000
 SECOND_NS = 1_000_000_000
@@ -76,3 +80,14 @@ def test_the_fastest_round_trip_counts(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(Machine, "ask", answered)
     assert asyncio.run(story()) == machine.Clocks(monotonic_ns=1, wall_ns=3)
+
+
+def test_a_second_name_of_a_file_that_is_not_there_is_one_line(tmp_path: Path) -> None:
+    """If it failed, an odd archive of a host would end a run with a traceback."""
+    link = tarfile.TarInfo("nodes/n1/log")
+    link.type, link.linkname = tarfile.LNKTYPE, "nodes/n1/none"
+    with io.BytesIO() as whole:
+        with tarfile.open(fileobj=whole, mode="w") as archive:
+            archive.addfile(link)
+        with pytest.raises(ClusterError, match="the logs of h:22 cannot be brought home"):
+            machine._unpack(whole.getvalue(), tmp_path, Host(host="h"))
