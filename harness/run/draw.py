@@ -14,6 +14,7 @@ import msgspec
 
 from harness.errors import WrongUse
 from harness.faults.abilities import LACKS, Ability
+from harness.faults.changing_cut import all_links
 from harness.faults.directed import PLACEHOLDERS, SEVERAL
 from harness.faults.fault import DISK_ERRORS, Fault
 from harness.faults.overlap import impossible
@@ -110,7 +111,7 @@ def _refuse_impossible_fault(
         raise WrongUse(f"{here}: only --cluster sim knows when a node {fault.on.does} what")
     placeholders = PLACEHOLDERS if fault.is_directed else ()
     _refuse_unknown(here, fault.nodes, (*plan.node_names, *placeholders))
-    ends = [end for links in (fault, *fault.shapes) for link in links.links for end in link]
+    ends = [end for link in (*fault.links, *all_links(fault.shapes)) for end in link]
     _refuse_unknown(here, ends, (*plan.node_names, *placeholders, CONNECTION_NAME))
 
 
