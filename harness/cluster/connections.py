@@ -31,12 +31,13 @@ class Connection(asyncio.Protocol):
         self._on_lost = on_lost
         self._transport: asyncio.Transport | None = None
         self._waiting: dict[int, Waiting] = {}
-        self._reason = ""
+        self.reason = ""
+        """Why it was closed; "" while it was not."""
         self.greeted: asyncio.Future[bool] = loop.create_future()
 
     @property
     def is_open(self) -> bool:
-        return self._transport is not None and not self._transport.is_closing() and not self._reason
+        return self._transport is not None and not self._transport.is_closing() and not self.reason
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
@@ -94,18 +95,14 @@ class Connection(asyncio.Protocol):
             waiting.set_result(reply)
 
     def _lose(self, reason: str) -> None:
-        if self._reason:
+        if self.reason:
             return
-        self._reason = reason
+        self.reason = reason
         if not self.greeted.done():
             self.greeted.set_result(False)
         for number in list(self._waiting):
             self._settle(number, Lost(reason))
         self._on_lost()
-
-    @property
-    def reason(self) -> str:
-        return self._reason
 
 
 class Connections:
@@ -140,12 +137,6 @@ class Connections:
         except asyncio.CancelledError:
             connection.abort("cancelled")
             raise
-
-    def drop(self, node: str) -> None:
-        """Close all connections to a node."""
-        for (_, target), connection in list(self._open.items()):
-            if target == node:
-                connection.abort("dropped")
 
     def close(self) -> None:
         for connection in list(self._open.values()):
@@ -215,9 +206,6 @@ class Admin:
     def why_silent(self, node: str) -> str:
         """Why the last `status` that was None was so; "" if none was."""
         return self._why_silent.get(node, "")
-
-    def drop(self, node: str) -> None:
-        self._connections.drop(node)
 
     def close(self) -> None:
         self._connections.close()

@@ -177,12 +177,6 @@ class LibraryClients:
     def why_silent(self, node: str) -> str:
         return self._why_silent.get(node, "")
 
-    def drop(self, node: str) -> None:
-        """Close all connections to a node."""
-        for process, target in list(self._lines):
-            if target == node:
-                self._end(process, node)
-
     def close(self) -> None:
         for process, node in list(self._lines):
             self._end(process, node)

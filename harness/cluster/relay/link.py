@@ -26,16 +26,11 @@ class Watch:
     passed_base: int
     healed_ns: int | None = None
     fresh_base: int = 0
-    bytes_withheld_now: int = 0
     bytes_withheld: int = 0
-    first_withheld_ns: int | None = None
     longest_withheld_ns: int = 0
     connections_hanging: int = 0
-    first_hanging_ns: int | None = None
     longest_hanging_ns: int = 0
     bytes_delayed: int = 0
-    first_delayed_ns: int | None = None
-    last_delayed_ns: int | None = None
     shortest_delay_ns: int | None = None
     longest_delay_ns: int = 0
     bytes_queued: int = 0
@@ -122,8 +117,7 @@ class Link(Generic[P]):
         if self.slows.pop(fault, None) is not None:
             self.free_ns = 0  # all that waits goes on now, and nothing waits behind it
         self._refresh()
-        watch = self.watches[fault]
-        watch.healed_ns, watch.bytes_withheld_now = now_ns, 0
+        self.watches[fault].healed_ns = now_ns
 
     def forget(self, fault: int) -> None:
         """The watch of a fault that is healed ends, and with it the probes of the harness."""
@@ -144,8 +138,6 @@ class Link(Generic[P]):
         for fault, slowness in self.slows.items():
             watch = self.watches[fault]
             watch.bytes_delayed += size
-            watch.first_delayed_ns = watch.first_delayed_ns or now_ns
-            watch.last_delayed_ns = now_ns
             if queued_ns and slowness.bytes_per_s:
                 watch.bytes_queued += size
                 watch.longest_queued_ns = max(watch.longest_queued_ns, queued_ns)
@@ -161,10 +153,8 @@ class Link(Generic[P]):
 
     def observe(self, now_ns: int) -> None:
         """While the link is cut: bring the counters of all faults that cut it up to date."""
-        withheld_now = 0
         for pipe in self.pipes:
             withheld = pipe.withheld()
-            withheld_now += withheld
             self.is_used |= bool(withheld) or pipe.hangs_since_ns is not None
             grown = max(0, withheld - pipe.withheld_before)
             pipe.withheld_before = withheld
@@ -175,8 +165,6 @@ class Link(Generic[P]):
             for watch in self._cutting():
                 watch.bytes_withheld += grown
                 self._note_waiting(watch, pipe, now_ns)
-        for watch in self._cutting():
-            watch.bytes_withheld_now = withheld_now
 
     def counters(self, fault: int) -> dict[str, int | None]:
         """The watch of a fault as JSON; `bytes_fresh` passed since it was healed, `is_cut` is of now."""
@@ -197,11 +185,9 @@ class Link(Generic[P]):
     def _note_waiting(self, watch: Watch, pipe: Waits, now_ns: int) -> None:
         if pipe.withheld_since_ns is not None:
             since = max(pipe.withheld_since_ns, watch.begun_ns)
-            watch.first_withheld_ns = watch.first_withheld_ns or since
             watch.longest_withheld_ns = max(watch.longest_withheld_ns, now_ns - since)
         if pipe.hangs_since_ns is not None:
             since = max(pipe.hangs_since_ns, watch.begun_ns)
-            watch.first_hanging_ns = watch.first_hanging_ns or since
             watch.longest_hanging_ns = max(watch.longest_hanging_ns, now_ns - since)
 
     def hanging(self) -> None:

@@ -161,7 +161,7 @@ def test_a_one_way_cut_leaves_the_other_way_alone(tmp_path: Path) -> None:
         assert await within(reader.readexactly(6)) == b"passes"
         assert await is_silent(server_reader)
         counters = await its.counters()
-        assert counters["bytes_withheld_now"] == counters["bytes_withheld"] == 8
+        assert counters["bytes_withheld"] == 8
         assert counters["bytes_passed"] == 0
         assert (counters["longest_withheld_ns"] or 0) >= SILENCE_S * 0.5e9
 
