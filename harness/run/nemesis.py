@@ -15,10 +15,10 @@ import msgspec
 from harness.cluster.protocol import ChangesShapes, Cluster, WatchesMoments
 from harness.faults.directed import in_place
 from harness.faults.fault import Evidence, Fault
-from harness.faults.hands import Task
+from harness.faults.hands import AtWork, Task
 from harness.faults.overlap import ADMINISTERED, STEPS, exclude, slots_of
 from harness.plan.plan import SECOND_NS, Plan
-from harness.run.administration.actions import Action, action_of
+from harness.run.administration.actions import action_of
 from harness.run.course import Course
 from harness.run.failover import Failover, fail_over, may_keep_owners_away, owner_within_ns, statuses_of
 from harness.run.monitor import SETTLE_POLL_NS, Monitor
@@ -46,7 +46,7 @@ class Nemesis:
     _begun: dict[int, None] = field(default_factory=dict)
     """Directed faults that have begun."""
     _is_ending: bool = False
-    _actions: dict[int, Action] = field(default_factory=dict)
+    _actions: dict[int, AtWork] = field(default_factory=dict)
     _failovers: dict[int, Failover] = field(default_factory=dict)
 
     @property

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Protocol
-
-from harness.faults.fault import Evidence, Fault
+from harness.faults.fault import Fault
+from harness.faults.hands import AtWork
 from harness.run.administration.additions import Introduction
 from harness.run.administration.deployed import Deployed
 from harness.run.administration.members import Addition, Removal, Replacement
@@ -13,15 +12,7 @@ from harness.run.administration.restarts import Restarts
 from harness.run.administration.upgrades import VersionStep
 
 
-class Action(Protocol):
-    """One fault that an operator's action is, from its beginning to its verified end."""
-
-    async def begin(self) -> None: ...
-
-    async def end(self) -> Evidence: ...
-
-
-def action_of(fault: Fault, deployed: Deployed) -> Action:
+def action_of(fault: Fault, deployed: Deployed) -> AtWork:
     match fault.does:
         case "restart":
             return Restarts(fault, deployed)
