@@ -9,4 +9,5 @@
 | relay/ | carries all connections of nodes that are no containers; cuts and slows links |
 | limits/, mounted_disk/ | groups of processes with less cores or memory; a disk under any store |
 | connections.py, library_clients.py, performing.py | requests of clients |
+| all others | one thing each that several clusters need: clocks, files, ports, versions, what is left |
 """

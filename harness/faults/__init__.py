@@ -10,6 +10,7 @@
 | overlap.py | which faults exclude each other |
 | membership.py, rollout.py, directed.py | members, versions and scenes in the course of a schedule |
 | abilities.py, where.py | what a fault needs of a system, and of a cluster |
+| node_options.py | options of nodes, for code that does not know their names |
 | all others | actions |
 
 README.md follows one fault, and says how to add one.

@@ -4,6 +4,7 @@
 |---|---|
 | base.py | a base image from Debian packages, where no registry can be reached |
 | image.py | the node image: the base, the package `nodes`, its wheels; built without a network |
+| control.py | the image of the control container of docker-compose.yml |
 | nodes.py | the containers of one run: made, killed, paused, removed |
 | packet_filter.py | one table of nft rules on the host: which packets pass, with counters |
 | packet_faults.py | cut and loss at work, and the evidence that they took effect |

@@ -11,6 +11,7 @@
 | session.py | one SSH connection: host keys, logging in, what went wrong in one line |
 | bundle.py | what is uploaded: the package `nodes`, its wheels, the supervisor and the relay |
 | remote/ | what runs there: bootstrap.py (sent as a script), supervisor.py, children.py; from the bundle alone |
+| leftovers.py | what runs of dead harnesses left on hosts |
 | machine.py | one host during a run: installed, commanded, logs brought home, everything removed |
 | relays.py | the relays of all hosts as one: a link is cut wherever it can be dialed |
 | nodes.py | the nodes of all hosts: started, killed, paused, watched |
