@@ -183,15 +183,14 @@ class PacketIsolation:
 
     def __init__(self, packets: Packets) -> None:
         self._packets = packets
+        self._held: list[Pair] = []
 
     async def cut_off(self, fault: Fault) -> None:
-        await self._packets.add("cuts", self._pairs(fault))
+        links = links_around(fault.nodes, self._packets.addresses)
+        await self._packets.add("cuts", list(map(self._packets.pair, links)), self._held)
 
     async def forget(self, fault: Fault) -> None:
         """Nothing to do: the packets that the kernel held for a container are gone with it."""
 
     async def join(self, fault: Fault) -> None:
-        await self._packets.remove("cuts", self._pairs(fault))
-
-    def _pairs(self, fault: Fault) -> list[Pair]:
-        return [self._packets.pair(link) for link in links_around(fault.nodes, self._packets.addresses)]
+        await self._packets.remove("cuts", self._held)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from harness.cluster.containers import packet_faults
-from harness.cluster.containers.packet_faults import PacketFault, Packets
+from harness.cluster.containers.packet_faults import PacketFault, PacketIsolation, Packets
 from harness.cluster.containers.packet_filter import PacketFilter, Pair
 from harness.errors import ClusterError
 from harness.faults.fault import Evidence, Fault, Link
@@ -261,3 +261,20 @@ def test_a_cut_that_is_cancelled_before_its_turn_gives_no_link_back() -> None:
         return [while_it_lasts, kept.cut]
 
     assert asyncio.run(cancelled_and_again()) == [{PAIR}, set()]
+
+
+def test_a_node_whose_power_stayed_on_gives_no_link_back() -> None:
+    """If it failed, the next power loss of a node would leave it its network."""
+    fault = Fault(id=0, name="power", does="power", at_ns=0, until_ns=1, nodes=("n1",))
+
+    async def cancelled_and_again() -> list[set[Pair]]:
+        kept = SlowToGiveBack()
+        packets = Packets(kept, dict(zip(("n1", "n2"), PAIR, strict=True)), int, bool, 1, not_asked)
+        first, second = PacketIsolation(packets), PacketIsolation(packets)
+        await first.join(fault)
+        await second.cut_off(fault)
+        while_it_lasts = set(kept.cut)
+        await second.join(fault)
+        return [while_it_lasts, kept.cut]
+
+    assert asyncio.run(cancelled_and_again()) == [{PAIR, PAIR[::-1]}, set()]
