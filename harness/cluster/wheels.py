@@ -45,8 +45,11 @@ def wheels(versions: Sequence[str], python: str, machine: str = "") -> Path:
     foreign = "" if machine in ("", platform.machine()) else machine
     digest = hashlib.sha256(" ".join(versions).encode()).hexdigest()[:8]
     cached = CACHE / "-".join(part for part in (python, foreign, digest) if part)
-    if len(list(cached.glob("*.whl"))) < len(versions):
-        _download(versions, python, foreign, cached)
+    try:
+        if len(list(cached.glob("*.whl"))) < len(versions):
+            _download(versions, python, foreign, cached)
+    except OSError as error:
+        raise ClusterError(f"wheels cannot be kept in {CACHE}: {error.strerror}") from error
     return cached
 
 
