@@ -27,7 +27,7 @@ from harness.cluster.ssh.inventory import Host
 from harness.cluster.ssh.leftovers import answer_to, clean, owner
 from harness.cluster.ssh.remote.bootstrap import FORMAT, PREFIX
 from harness.cluster.ssh.session import CONNECT_WITHIN_S, Session
-from harness.errors import ClusterError
+from harness.errors import ClusterError, HarnessError
 
 if TYPE_CHECKING:
     import paramiko  # type: ignore[import-untyped]  # it has no types
@@ -239,7 +239,7 @@ class Machine:
                 if self._channel is not None:  # else it is lost already
                     self._is_connecting = False
                     return
-            except ClusterError as error:
+            except HarnessError as error:
                 last = error.message
             await asyncio.sleep(_AGAIN_EVERY_S)
         self._why_lost = last

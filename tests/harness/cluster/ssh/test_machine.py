@@ -9,12 +9,14 @@ import time
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from harness.cluster.ssh import machine
 from harness.cluster.ssh.inventory import Host
 from harness.cluster.ssh.machine import Machine
-from harness.errors import ClusterError
+from harness.cluster.ssh.session import Session
+from harness.errors import ClusterError, WrongUse
 
 HOUR_NS = 3_600_000_000_000
 SECOND_NS = 1_000_000_000
@@ -91,3 +93,21 @@ def test_a_second_name_of_a_file_that_is_not_there_is_one_line(tmp_path: Path) -
             archive.addfile(link)
         with pytest.raises(ClusterError, match="the logs of h:22 cannot be brought home"):
             machine._unpack(whole.getvalue(), tmp_path, Host(host="h"))
+
+
+def test_a_key_that_is_no_use_any_more_is_why_a_host_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If it failed, commands would wait for their time in vain, and the reason would be told by nothing."""
+
+    def refused(host: Host) -> Session:
+        raise WrongUse("the key for h:22 has a passphrase")
+
+    monkeypatch.setattr(machine, "_AGAIN_EVERY_S", 0)
+    monkeypatch.setattr(Session, "open", refused)
+
+    async def story() -> None:
+        lost = Machine(msgspec.structs.replace(Host(host="h"), lease_s=0.01), "r", lambda *_: None)
+        await lost._again()
+        with pytest.raises(ClusterError, match="has a passphrase"):
+            await lost.ask("clock")
+
+    asyncio.run(story())
