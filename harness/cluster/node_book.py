@@ -39,9 +39,9 @@ def _has_crashed(how: str, asked: Asked) -> bool:
     return how in CRASHED or (asked == "kill" and how.startswith("exit ") and how != "exit 0")
 
 
-def raise_first(outcomes: Iterable[BaseException | None]) -> None:
+def raise_first(outcomes: Iterable[object]) -> None:
     """Raise the first error, but that of a node that ended before that of a node which only waited for it."""
-    errors = [outcome for outcome in outcomes if outcome is not None]
+    errors = [outcome for outcome in outcomes if isinstance(outcome, BaseException)]
     for error in sorted(errors, key=lambda error: not isinstance(error, NodeEnded)):
         raise error
 

@@ -173,7 +173,9 @@ class Hungry(Limited, RealKill):
 
     async def _until_dead(self, node: str) -> None:
         """Wait for a while until the cluster observes that the node is dead."""
-        await self.is_dead(node, SEEN_DEAD_WITHIN_NS, LOOK_AGAIN_NS)
+        deadline_ns = self.hands.now_ns() + SEEN_DEAD_WITHIN_NS
+        while self.processes.is_alive(node) and self.hands.now_ns() < deadline_ns:
+            await self.sleep(LOOK_AGAIN_NS)
 
     async def _outlives(self, node: str, kills: int) -> bool:
         """Whether the kernel has ended no process beyond `kills`. The end of one is observed a little later."""

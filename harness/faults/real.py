@@ -54,13 +54,6 @@ class RealFault:
             await self.sleep(ASK_AGAIN_NS)
         return True
 
-    async def is_dead(self, node: str, within_ns: int, look_again_ns: int) -> bool:
-        """Whether the cluster observes within that time that the node is dead."""
-        deadline_ns = self.hands.now_ns() + within_ns
-        while self.processes.is_alive(node) and self.hands.now_ns() < deadline_ns:
-            await self.sleep(look_again_ns)
-        return not self.processes.is_alive(node)
-
     def evidence(
         self, took_effect: bool, healed: Iterable[bool | None], counters: Mapping[str, int]
     ) -> Evidence:

@@ -282,11 +282,12 @@ def simulated(
     from harness.cluster.sim.cluster import SimCluster
 
     plan = parts.plan
+    assert parts.system.wire is not None, "only nodes with a wire of ours can be simulated"
     if files is None:
         files = parts.system.first_files(plan, parts.workload.spaces)
     return SimCluster(
         parts.system.node_makers(plan, parts.workload.spaces),
-        wire=_simulated_wire(parts.system),
+        wire=cast(SimulatedWire, parts.system.wire),
         seed=plan.seed,
         heartbeat_ns=plan.heartbeat_ns,
         durability=parts.system.durability(plan),
@@ -307,11 +308,6 @@ def talk_of(system: System) -> Talk:
         return wire
     assert not isinstance(client, MessageClient), "a client of messages needs a wire"
     return client
-
-
-def _simulated_wire(system: System) -> SimulatedWire:
-    assert system.wire is not None, "only nodes with a wire of ours can be simulated"
-    return cast(SimulatedWire, system.wire)
 
 
 def local(parts: Parts, folder: Path) -> LocalCluster:

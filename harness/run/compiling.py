@@ -11,15 +11,14 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 from checkers.compiled import waiting_for
 from checkers.linearizable import search_kernels
+from harness.cluster.place import ROOT
 from harness.plan.plan import Plan
 
 MANY = 100
 """From so many clients on."""
-ROOT = Path(__file__).parents[2]
 PREPARE = "import os; os.nice(19); from checkers.linearizable.forward import prepare; prepare()"
 
 

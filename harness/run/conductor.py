@@ -308,15 +308,12 @@ class Conductor:
             self._recorder.settled(False)
         # By names of the plan, which `_perform` exchanges back: after the last look, which may show another leader.
         members = [self._present.name(node) for node in self._deployed.members.present]
-        dumps = [Operation(at_ns=0, worker=0, f="dump", node=node) for node in members if self._can_dump()]
-        await self._perform_all(dumps)
+        if Dump in self.system.client.speaks:
+            await self._perform_all([Operation(at_ns=0, worker=0, f="dump", node=node) for node in members])
 
     def _first(self) -> str:
         """The node that is asked before and after the load."""
         return self._present.first or self.plan.node_names[0]
-
-    def _can_dump(self) -> bool:
-        return Dump in self.system.client.speaks
 
     async def _perform_all(self, operations: list[Operation]) -> None:
         for operation in operations:

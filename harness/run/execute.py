@@ -28,7 +28,6 @@ from harness.run.assemble import Parts, header, real, refuse_what_this_machine_c
 from harness.run.compiling import compiling
 from harness.run.conductor import Conductor
 from harness.run.machine import NOT_HERE, without_what_it_lacks
-from harness.run.recorder import Progress
 from harness.run.second_clusters import Start, Work, restore_drawn
 from harness.run.watch import Watched
 from harness.systems.parts import NodeFiles
@@ -281,9 +280,7 @@ def _starting_in(folder: RunFolder, interrupts: _Interrupts) -> Start:
         if interrupts.asked:
             return {}
         if parts.plan.cluster == "sim":
-            cluster = simulated(parts, second.nodes, files=files)
-            cluster.run(work(cluster))
-            return cluster.files()
+            return _in_virtual_time(parts, second.nodes, files, work)
         second.put(files)
         _run(_heeding(interrupts, _real_work(parts, second.path, work)))
         return files_in(second.nodes, parts.plan)
@@ -297,13 +294,14 @@ async def _real_work(parts: Parts, folder: Path, work: Work) -> None:
 
 def in_memory(parts: Parts, cut: str, files: NodeFiles, work: Work) -> NodeFiles:
     """A second cluster in virtual time that leaves no folder."""
-    cluster = simulated(parts, None, files=files)
+    return _in_virtual_time(parts, None, files, work)
+
+
+def _in_virtual_time(parts: Parts, folder: Path | None, files: NodeFiles, work: Work) -> NodeFiles:
+    cluster = simulated(parts, folder, files=files)
     cluster.run(work(cluster))
     return cluster.files()
 
 
 def _listen(conductor: Conductor, on_progress: Callable[[Conductor], None]) -> None:
-    def listen(_: Progress) -> None:
-        on_progress(conductor)
-
-    conductor.on_progress = listen
+    conductor.on_progress = lambda _: on_progress(conductor)

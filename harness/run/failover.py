@@ -40,7 +40,7 @@ class Failover:
     """When the node was first seen to be the owner."""
     refused: str = ""
     outrun_by: str = ""
-    """The other node that became the owner meanwhile: it won the election that the promotion began."""
+    """In words: the other node that became the owner meanwhile. It won the election that the promotion began."""
 
     def evidence(self, heal_asked_ns: int, now_ns: int, has_owner: bool | None) -> Evidence:
         """`has_owner`: a node owns the queue again; None if another fault may be the reason that none does."""
@@ -53,12 +53,8 @@ class Failover:
             last_effect_ns=now_ns,
             healed=has_owner,
             counters={"asked": self.asked},
-            detail="" if self.owner_ns is not None else self.refused or self._outrun,
+            detail="" if self.owner_ns is not None else self.refused or self.outrun_by,
         )
-
-    @property
-    def _outrun(self) -> str:
-        return f"an election was quicker: {self.outrun_by} was promoted first" if self.outrun_by else ""
 
 
 def owner_within_ns(plan: Plan) -> int:
@@ -96,7 +92,7 @@ async def fail_over(plan: Plan, cluster: Cluster, system: System, fault: Fault) 
         if not failover.asked:
             first = owner
         elif owner is not None and owner != first:
-            failover.outrun_by = owner
+            failover.outrun_by = f"an election was quicker: {owner} was promoted first"
         if cluster.now_ns() >= ask_ns:
             failover.asked += 1
             failover.refused = await system.promote(node, cluster) or ""

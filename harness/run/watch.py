@@ -69,12 +69,6 @@ class Watch:
         """Lines that no client wrote, but for `OFTEN`."""
         self._time_ns = 0
         self._has_news = False
-        self.judged = 0
-        """How often a key was judged."""
-
-    @property
-    def lines_held(self) -> int:
-        return sum(len(key.lines) for key in self._keys.values())
 
     def take(self, line: bytes) -> None:
         """The next line of the record."""
@@ -122,7 +116,6 @@ class Watch:
             lines = self._keys.pop(name).lines
             events += map(_decode, (*self._spilled_lines(name), *lines))
             self._spill(name, lines)
-        self.judged += len(names)
         return _violated(checks, History.of(self._header, sorted(events, key=lambda event: event.index)))
 
     def _spilled_lines(self, name: str) -> Iterable[bytes]:

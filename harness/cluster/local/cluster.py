@@ -29,7 +29,7 @@ from harness.cluster.limits.group import Group
 from harness.cluster.limits.machine import LimitsHere
 from harness.cluster.limits.share import Share
 from harness.cluster.local.nodes import LocalNodes
-from harness.cluster.local.processes import StartOptions
+from harness.cluster.local.processes import PORT_MAX, StartOptions
 from harness.cluster.mounted_disk.disks import Mounted, mounted
 from harness.cluster.network_faults import RelayLinks
 from harness.cluster.ownership import RunId, lives, remove_processes, this_harness
@@ -42,7 +42,6 @@ from harness.cluster.relay.remote import Relay
 from harness.cluster.talk import admin_of, clients_of, probe_of
 from harness.errors import ClusterError, WrongUse
 
-_PORT_MAX: Final = 65535
 _CHOSEN_PORTS: Final = range(20_000, 32_000)
 """Outside of those that the system gives to connections."""
 
@@ -163,8 +162,8 @@ class LocalCluster(RealCluster[LocalNodes]):
     def _node_ports(self) -> dict[str, int]:
         base = self._settings.base_port
         last = base + len(self._nodes) * (len(self._nodes) + 1) - 1
-        if base < 0 or last > _PORT_MAX:
-            raise WrongUse(f"base port {base}: ports {base} to {last} are needed, expected 1 to {_PORT_MAX}")
+        if base < 0 or last > PORT_MAX:
+            raise WrongUse(f"base port {base}: ports {base} to {last} are needed, expected 1 to {PORT_MAX}")
         if not base and self._settings.are_dialed_unready:
             ports = free_ports(len(self._nodes), LOOPBACK, _CHOSEN_PORTS)
             return dict(zip(self._nodes, ports, strict=True))

@@ -167,7 +167,8 @@ class MountedDisks:
 
     async def start(self) -> None:
         """Raises ClusterError."""
-        mounts.check_possible()
+        if reason := mounts.why_not():
+            raise ClusterError(f"a disk under a node cannot be made here: {reason}")
         run = RunId.new().text
 
         async def begin(node: str, folder: Path) -> None:

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Final
 
 from harness.cluster.ownership import lives, this_harness
-from harness.errors import ClusterError
 
 DEVICE: Final = "/dev/fuse"
 TYPE: Final = "fuse.qsync"
@@ -89,9 +88,3 @@ def remove_leftovers() -> list[str]:
             except OSError as error:
                 removed.append(f"disk mounted at {folder}: no, it is still there ({error.strerror})")
     return removed
-
-
-def check_possible() -> None:
-    """ClusterError if this machine cannot do it."""
-    if reason := why_not():
-        raise ClusterError(f"a disk under a node cannot be made here: {reason}")

@@ -16,7 +16,7 @@ from typing import Any
 from harness.cluster.clock_files import clock_files
 from harness.cluster.empty_disk import CONFIG
 from harness.cluster.network_faults import RelayLinks
-from harness.cluster.node_book import STOP_WITHIN_S
+from harness.cluster.node_book import STOP_WITHIN_S, raise_first
 from harness.cluster.ownership import RunId
 from harness.cluster.place import FROM, LOOPBACK, Place, Which
 from harness.cluster.probe import Probes
@@ -219,6 +219,4 @@ class SshCluster(RealCluster[SshNodes]):
 
 async def _all(awaited: Any) -> None:
     """Await all side by side; raises the first error when all are over."""
-    for outcome in await asyncio.gather(*awaited, return_exceptions=True):
-        if isinstance(outcome, BaseException):
-            raise outcome
+    raise_first(await asyncio.gather(*awaited, return_exceptions=True))

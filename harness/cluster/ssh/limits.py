@@ -16,8 +16,7 @@ class SshLimits:
         self._machines = machines
 
     async def counts(self, node: str) -> Counts:
-        counts: Counts = await self._ask(node, "counts")
-        return counts
+        return dict(await self._ask(node, "counts"))
 
     async def limit_cpu(self, node: str, percent: int) -> None:
         await self._ask(node, "cpu", percent)
