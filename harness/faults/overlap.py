@@ -3,9 +3,9 @@
 With `overlap` 1 faults come one after the other. With more, that many *slots* each have their own sequence, so that a
 kill happens inside a partition. These exclude each other:
 
-- Two faults that stop processes, on one node: a dead process cannot be paused, and a stopped one uses no core and no
-  memory that could be limited.
-- A fault of the disk that fails writes, and a fault that stops the process: a node cannot start on such a disk.
+- Two faults that stop processes or limit them, on one node: a dead process cannot be paused, and a stopped one uses no
+  core and no memory that could be limited.
+- A fault of the disk that fails writes, and a fault by which the process may end: a node cannot start on such a disk.
 - Two disk faults on one node, and two that set its clock: they would overwrite each other's settings. (Virtual clocks
   add their jumps up.)
 - Two promotions: they would only outrun each other.
