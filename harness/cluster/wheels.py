@@ -54,7 +54,7 @@ def wheels(versions: Sequence[str], python: str, machine: str = "") -> Path:
 
 
 def _download(versions: Sequence[str], python: str, machine: str, folder: Path) -> None:
-    """Each wheel whole or not at all: another run may look for them at the same time, and has all when none is missing."""
+    """Each wheel whole or not at all: another run may look for them at the same time."""
     platforms = (
         [word for name in _PLATFORMS for word in ("--platform", f"{name}_{machine}")] if machine else []
     )
