@@ -16,7 +16,7 @@ from harness.clients.client import NotDone
 
 
 class Http:
-    """A connection, made at once. Raises OSError, or UnicodeError for what cannot be the name of a host."""
+    """A connection, made at once. Raises OSError; UnicodeError or InvalidURL for what cannot be the name of a host."""
 
     def __init__(self, host: str, port: int, timeout_s: float) -> None:
         self._http = HTTPConnection(host, port, timeout=timeout_s)
