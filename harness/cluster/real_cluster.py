@@ -217,7 +217,10 @@ class RealCluster(RealTime, Generic[N]):
             self._stall_watch.cancel()
         self._clients.close()
         self._admin.close()
-        await self._end()
+        try:
+            await self._end()
+        except OSError as error:  # the disk is full, say: the logs then have wrong times
+            raise ClusterError(f"what the nodes left cannot be kept: {error}") from error
 
     def begin_now(self) -> int:
         """All before this call, the stalls too, was not part of the run."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import json
 import os
 import signal
@@ -19,6 +20,7 @@ import psutil  # type: ignore[import-untyped]  # it has no types
 import pytest
 
 from harness.clients.reply import Lost, NotSent, Replied
+from harness.cluster import real_cluster
 from harness.cluster.local.cluster import LocalCluster, LocalSettings
 from harness.cluster.place import Place, node_host
 from harness.cluster.ports import free_ports
@@ -616,6 +618,21 @@ def test_a_killed_harness_leaves_nothing_running(tmp_path: Path) -> None:
         assert len(left) == len(NODES) + 1
         harness.kill()
     wait_until(lambda: all(is_gone(process) for process in left))
+
+
+def test_a_disk_that_is_full_at_the_end_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If it failed, a run whose logs can no more be written would end in a traceback."""
+
+    def is_full(path: Path, by_ns: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device", str(path))
+
+    monkeypatch.setattr(real_cluster, "shift_log", is_full)
+
+    async def story() -> None:
+        with pytest.raises(ClusterError, match=r"what the nodes left cannot be kept: .*No space left"):
+            await LocalCluster(settings(tmp_path)).stop()
+
+    asyncio.run(story())
 
 
 def test_a_stall_of_the_loop_is_noted_once() -> None:
