@@ -11,8 +11,8 @@ import asyncio
 import json
 import time
 from abc import abstractmethod
-from collections.abc import Callable, Collection, Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar, Final, Generic, Protocol, TypeVar
@@ -360,16 +360,19 @@ class RealCluster(RealTime, Generic[N]):
         """Raises WrongUse for what this cluster cannot do."""
         self._check_names(fault)
         at_work = self._at_work[fault.id] = action_of(fault).real(fault, self)
-        await at_work.begin()
+        with _in_a_line(fault):
+            await at_work.begin()
 
     async def change(self, fault: Fault, number: int) -> None:
-        await changing(self._at_work[fault.id]).change(number)
+        with _in_a_line(fault):
+            await changing(self._at_work[fault.id]).change(number)
 
     async def heal(self, fault: Fault) -> Evidence:
         at_work = self._at_work.pop(fault.id, None)
         if at_work is None:
             raise WrongUse(f"fault {fault.id} ({fault.name}) is not at work and cannot be healed")
-        return await at_work.end()
+        with _in_a_line(fault):
+            return await at_work.end()
 
     def _check_names(self, fault: Fault) -> None:
         known = (*self._nodes, CLIENT)
@@ -377,6 +380,17 @@ class RealCluster(RealTime, Generic[N]):
         unknown = sorted({name for name in named if name not in known} | ({CLIENT} & {*fault.nodes}))
         if unknown:
             raise WrongUse(f"fault {fault.name}: no node is called {', '.join(unknown)}")
+
+
+@contextmanager
+def _in_a_line(fault: Fault) -> Iterator[None]:
+    """An error of this machine, such as that of a full disk, as ClusterError."""
+    try:
+        yield
+    except OSError as error:
+        raise ClusterError(
+            f"fault {fault.id} ({fault.name}) could not be carried out or undone: {error}"
+        ) from error
 
 
 def _in_words(lines: Iterable[str]) -> str:

@@ -94,7 +94,7 @@ class Processes(Protocol):
 
 
 class Storage(Protocol):
-    """A disk, for faults. Raises ClusterError if something cannot be done."""
+    """A disk, for faults. Raises ClusterError, or OSError of this machine, if something cannot be done."""
 
     async def order(self, orders: Mapping[str, Any]) -> None:
         """Give the disk new orders: the fields of `nodes.host.orders.Orders`."""

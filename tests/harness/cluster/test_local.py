@@ -14,6 +14,7 @@ import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import psutil  # type: ignore[import-untyped]  # it has no types
@@ -631,6 +632,29 @@ def test_a_disk_that_is_full_at_the_end_is_one_line(tmp_path: Path, monkeypatch:
     async def story() -> None:
         with pytest.raises(ClusterError, match=r"what the nodes left cannot be kept: .*No space left"):
             await LocalCluster(settings(tmp_path)).stop()
+
+    asyncio.run(story())
+
+
+def test_a_fault_on_a_machine_that_is_full_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If it failed, a clock or a disk that cannot be given its orders would end a run with a traceback."""
+
+    class Full:
+        async def begin(self) -> None:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+        end = begin
+
+    monkeypatch.setattr(real_cluster, "action_of", lambda fault: SimpleNamespace(real=lambda *_: Full()))
+    fault = Fault(id=3, name="clock", does="clock", at_ns=0, until_ns=1, nodes=("n1",))
+
+    async def story() -> None:
+        cluster = LocalCluster(settings(tmp_path))
+        for word in (cluster.inject, cluster.heal):
+            with pytest.raises(ClusterError, match=r"^fault 3 \(clock\) could not be .*No space left"):
+                await word(fault)
 
     asyncio.run(story())
 
