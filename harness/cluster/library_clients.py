@@ -21,8 +21,6 @@ _STATUS_PROCESS: Final = 0
 
 DOWN: Final = "the node is down, nothing was sent"
 
-Work = Callable[[], Any]
-
 
 class TooLate(TimeoutError):
     """The deadline passed; what was asked may happen all the same."""
@@ -37,7 +35,9 @@ class Line:
         self._turn = threading.Lock()
         self._is_at_work = False
         self.is_closed = False
-        self._todo: queue.SimpleQueue[tuple[Work, asyncio.Future[Any]] | None] = queue.SimpleQueue()
+        self._todo: queue.SimpleQueue[tuple[Callable[[], Any], asyncio.Future[Any]] | None] = (
+            queue.SimpleQueue()
+        )
         self._loop = asyncio.get_running_loop()
         threading.Thread(target=self._run, daemon=True).start()  # one that hangs must not keep the harness
 

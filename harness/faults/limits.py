@@ -57,11 +57,8 @@ class Limited(RealFault):
         self.ran_out: dict[str, bool] = {}
         """Node → whether the kernel was observed to end it."""
 
-    async def _count(self, node: str) -> None:
-        """Read the newest counts that can be had: those of a dead container are gone."""
-        await self._is_counted(node)
-
-    async def _is_counted(self, node: str) -> bool:
+    async def _count(self, node: str) -> bool:
+        """Read the newest counts; False if none can be had: those of a dead container are gone."""
         try:
             self._last[node] = await self.limits.counts(node)
         except (OSError, ValueError, ClusterError):
@@ -179,14 +176,14 @@ class Hungry(Limited, RealKill):
 
     async def _outlives(self, node: str, kills: int) -> bool:
         """Whether the kernel has ended no process beyond `kills`. The end of one is observed a little later."""
-        is_there = await self._is_counted(node)
+        is_there = await self._count(node)
         if not is_there or self._sum("oom_kills", (node,)) > kills:
             await self._until_dead(node)
         return self.processes.is_alive(node)
 
     async def _relieve(self, node: str) -> bool | None:
         """Lift the limits and revive the node, in this order: a dead node has no limits to look at until it starts."""
-        is_there = await self._is_counted(node)
+        is_there = await self._count(node)
         kills = self._sum("oom_kills", (node,))
         await self.limits.release(node)
         if not is_there or kills:

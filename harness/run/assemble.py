@@ -16,7 +16,7 @@ from harness.clients.client import MessageClient
 from harness.clients.operations import Delete
 from harness.clients.wire import SimulatedWire
 from harness.cluster import open_files
-from harness.cluster.limits.share import Share
+from harness.cluster.limits.group import Share
 from harness.cluster.place import FROM, TO, Version, Which
 from harness.cluster.protocol import Cluster
 from harness.errors import WrongUse

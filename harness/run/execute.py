@@ -145,11 +145,12 @@ def _conduct(
     if parts.plan.cluster == "sim":
         cluster = simulated(parts, folder.nodes)
         conductor = Conductor(parts.plan, cluster, parts.system, parts.workload, record)
-        with _failing_fast(folder, parts.plan) if fails_fast else nullcontext(_nothing) as watch:
+        with _failing_fast(folder, parts.plan) if fails_fast else nullcontext() as watch:
 
             def listener(conductor: Conductor) -> None:
                 on_progress(conductor)
-                watch(conductor)
+                if watch is not None:
+                    watch(conductor)
 
             _listen(conductor, listener)
             interrupts.asked += in_virtual_time(cluster, conductor)
@@ -165,9 +166,6 @@ def _run(work: Coroutine[Any, Any, None]) -> None:
     finally:
         for name, handler in before.items():
             signal.signal(name, handler)
-
-
-def _nothing(_: Conductor) -> None: ...
 
 
 @contextmanager

@@ -19,9 +19,8 @@ from harness.cluster.containers.packet_filter import PacketFilter
 from harness.cluster.containers.shaped_faults import PacketLinks, PacketShaping
 from harness.cluster.containers.shaping.namespace import dial_as
 from harness.cluster.empty_disk import CONFIG
-from harness.cluster.limits.group import Group
+from harness.cluster.limits.group import Group, Share
 from harness.cluster.limits.machine import LimitsHere
-from harness.cluster.limits.share import Share
 from harness.cluster.mounted_disk.disks import Mounted, mounted
 from harness.cluster.ownership import RunId, remove_leftovers
 from harness.cluster.place import FROM, Place, Which

@@ -21,8 +21,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from harness.cluster.limits import kernel_log
-from harness.cluster.limits.group import Group, group_of
-from harness.cluster.limits.share import Share
+from harness.cluster.limits.group import Group, Share, group_of
 from harness.cluster.node_book import Asked, NodeBook, raise_first
 from harness.cluster.ownership import NODE_LABEL, RunId, remove_container, remove_run
 from harness.cluster.protocol import Ended

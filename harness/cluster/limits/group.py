@@ -140,6 +140,22 @@ class Group:
         return {path.name: path for path in paths if path.exists()}
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Share:
+    """The share of its machine that a node may use in a whole run: `cpus` cores (0.5: half of one) and `memory_mib` at
+    most; None: no limit of this run's."""
+
+    cpus: float | None = None
+    memory_mib: int | None = None
+
+    def limit(self, group: Group) -> None:
+        """Raises OSError."""
+        if self.cpus is not None:
+            group.limit_cpu(100 * self.cpus)
+        if self.memory_mib is not None:
+            group.limit_memory(self.memory_mib << 20)
+
+
 def group_of(pid: int | str, proc: Path = Path("/proc")) -> Group:
     """The group that a process is in; "self" is this one. ValueError says why none can be seen."""
     mounts = _mounts(proc)

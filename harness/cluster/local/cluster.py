@@ -25,9 +25,8 @@ from typing import Final
 from harness.cluster import faketime_files
 from harness.cluster.empty_disk import CONFIG
 from harness.cluster.limits.enclosure import Enclosure, remove_leftovers
-from harness.cluster.limits.group import Group
+from harness.cluster.limits.group import Group, Share
 from harness.cluster.limits.machine import LimitsHere
-from harness.cluster.limits.share import Share
 from harness.cluster.local.nodes import LocalNodes
 from harness.cluster.local.processes import PORT_MAX, StartOptions
 from harness.cluster.mounted_disk.disks import Mounted, mounted

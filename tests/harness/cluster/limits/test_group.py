@@ -10,8 +10,7 @@ import pytest
 
 from harness.cluster.containers.nodes import Limits
 from harness.cluster.limits.enclosure import launcher, leftovers
-from harness.cluster.limits.group import Group, group_of, why_not_of_others
-from harness.cluster.limits.share import Share
+from harness.cluster.limits.group import Group, Share, group_of, why_not_of_others
 from harness.errors import WrongUse
 from harness.run.assemble import refuse_shares
 from harness.systems.plans import planned
