@@ -17,6 +17,8 @@ Damage = Literal["", "torn-tail", "truncated-tail", "bit-flip"]
 Link = tuple[str, str]
 Option = bool | int | float | str
 DISK_ERRORS = ("ENOSPC", "EIO", "EDQUOT", "EROFS")
+LOSSES = (10, 30, 60)
+"""How many packets of a hundred can be lost."""
 Count = Annotated[int, msgspec.Meta(ge=0)]
 
 

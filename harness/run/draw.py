@@ -16,7 +16,7 @@ from harness.errors import WrongUse
 from harness.faults.abilities import LACKS, Ability
 from harness.faults.changing_cut import all_links
 from harness.faults.directed import PLACEHOLDERS, SEVERAL
-from harness.faults.fault import DISK_ERRORS, Fault
+from harness.faults.fault import DISK_ERRORS, LOSSES, Fault
 from harness.faults.overlap import impossible
 from harness.faults.rollout import Rollout
 from harness.faults.table import ACTIONS, can_do, why_not_to
@@ -105,6 +105,8 @@ def _refuse_impossible_fault(
         raise WrongUse(f"{here}: {fault.does!r} has no shapes")
     if fault.does == "clock" and (why := _no_clock_is_wrong(plan, able, fault)):
         raise WrongUse(f"{here}: {why}")
+    if fault.does == "loss" and fault.percent not in LOSSES:
+        raise WrongUse(f"{here}: {fault.percent} % cannot be lost; try one of: {LOSSES}")
     if fault.error and fault.error not in DISK_ERRORS:
         raise WrongUse(f"{here}: no disk fails with {fault.error!r}; try one of: {', '.join(DISK_ERRORS)}")
     if fault.on is not None and plan.cluster != "sim":

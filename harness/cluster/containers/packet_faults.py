@@ -12,10 +12,9 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from harness.cluster.containers.packet_filter import LOSSES, PacketFilter, Pair, lossy
+from harness.cluster.containers.packet_filter import PacketFilter, Pair, lossy
 from harness.cluster.network_faults import links_around
-from harness.errors import WrongUse
-from harness.faults.fault import Evidence, Fault, Link
+from harness.faults.fault import LOSSES, Evidence, Fault, Link
 
 _FRESH_WITHIN_S: Final = 15.0
 _LOOK_AGAIN_S: Final = 0.05
@@ -111,8 +110,6 @@ class PacketFault:
     def __init__(self, fault: Fault, packets: Packets) -> None:
         self._fault = fault
         self._packets = packets
-        if fault.does == "loss" and fault.percent not in LOSSES:
-            raise WrongUse(f"fault {fault.name}: {fault.percent} % cannot be lost; try one of: {LOSSES}")
         self._which = "cuts" if fault.does == "cut" else lossy(fault.percent)
         self._links = {link: packets.pair(link) for link in fault.links}
         self._asked_ns = packets.now_ns()

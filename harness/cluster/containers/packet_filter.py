@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from harness.errors import ClusterError
+from harness.faults.fault import LOSSES
 
 Pair = tuple[str, str]
 """Addresses of source and target."""
@@ -53,8 +54,6 @@ _LOSSY_SET = """
 _LOSSY_RULE = """
     ip saddr . ip daddr @{name} numgen random mod 100 < {percent} counter name {name}_dropped drop
 """
-LOSSES = (10, 30, 60)
-"""How many packets of a hundred can be lost."""
 _WITHIN_S = 10
 
 

@@ -177,6 +177,17 @@ def test_a_drawn_plan_that_cannot_be_run_is_refused(
     assert "\n" not in refused.value.message
 
 
+def test_a_share_of_packets_that_no_rule_loses_is_refused() -> None:
+    """If it failed, a run in containers would break when the fault is due."""
+    fault = replace(PAUSE, does="loss", nodes=(), links=LINKS, percent=50)
+    plan = planned(cluster="docker", drawn=Drawn(faults=(fault,), operations=()))
+    with pytest.raises(
+        WrongUse, match=r"^fault 0 \(pause\): 50 % cannot be lost; try one of: \(10, 30, 60\)$"
+    ):
+        parts_of(plan)
+    parts_of(replace(plan, drawn=Drawn(faults=(replace(fault, percent=60),), operations=())))
+
+
 def test_lines_of_a_drawn_plan_may_stand_in_any_order() -> None:
     """If it failed, an operation that was added at the end of the file would be left out as late."""
     plan = drawn_out(small(seed=4, time_limit_s=4.0))
