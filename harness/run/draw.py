@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from typing import Literal
 
 import msgspec
@@ -28,6 +29,7 @@ from harness.workloads import Workload
 from harness.workloads.completed import asked_of
 from harness.workloads.generators import Context, Draft, Generator
 
+STROBE_NS_MIN = 1_000_000
 MIXED_WAITS: tuple[Literal["complete", "submit", "none"], ...] = ("complete", "submit", "none")
 MIXED_SHARES = (0.5, 0.3, 0.2)
 
@@ -111,10 +113,9 @@ def _refuse_impossible_fault(
         raise WrongUse(f"{here}: no disk fails with {fault.error!r}; try one of: {', '.join(DISK_ERRORS)}")
     if fault.on is not None and plan.cluster != "sim":
         raise WrongUse(f"{here}: only --cluster sim knows when a node {fault.on.does} what")
-    placeholders = PLACEHOLDERS if fault.is_directed else ()
-    _refuse_unknown(here, fault.nodes, (*plan.node_names, *placeholders))
-    ends = [end for link in (*fault.links, *all_links(fault.shapes)) for end in link]
-    _refuse_unknown(here, ends, (*plan.node_names, *placeholders, CONNECTION_NAME))
+    known = (*plan.node_names, *(PLACEHOLDERS if fault.is_directed else ()))
+    _refuse_unknown(here, fault.nodes, known)
+    _refuse_unknown(here, chain(*fault.links, *all_links(fault.shapes)), (*known, CONNECTION_NAME))
 
 
 def _no_node_can_have(plan: Plan, system: System, workload: Workload, fault: Fault) -> str:
@@ -132,8 +133,8 @@ def _no_node_can_have(plan: Plan, system: System, workload: Workload, fault: Fau
 
 def _no_clock_is_wrong(plan: Plan, able: frozenset[Ability], fault: Fault) -> str:
     """Why the fault would change no clock; "" if it does."""
-    if fault.delay_ns and not fault.jump_ns:
-        return "'clock' that strobes needs jump_ns"
+    if fault.delay_ns and not (fault.jump_ns and fault.delay_ns >= STROBE_NS_MIN):
+        return f"'clock' that strobes needs jump_ns, and a delay_ns of at least {STROBE_NS_MIN}"
     if fault.drift_ppm and plan.cluster != "sim" and "drift" not in able:
         return f"{plan.system} {LACKS['drift']}; leave drift_ppm out"
     return "" if fault.jump_ns or fault.drift_ppm else "'clock' needs jump_ns or drift_ppm"
