@@ -97,8 +97,9 @@ class Holding(Generic[Token]):
             link.watches[fault] = Watch(begun_ns=now_ns)
 
     def unshape(self, fault: int) -> list[Token]:
-        """End a fault. Returns the packets, in order, that may go at once: no other fault shapes their links. On the other
-        links packets go when they were to go, and those behind them wait for that."""
+        """End a fault. Returns the packets, in order, that may go at once: no other fault shapes their links. On the
+        other links packets go when they were to go, and those behind them wait for that.
+        """
         for link in self._links.values():
             link.shapings.pop(fault, None)
         free = {name for name, link in self._links.items() if not link.shapings}
