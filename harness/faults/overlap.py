@@ -7,7 +7,7 @@ kill happens inside a partition. These exclude each other:
   core and no memory that could be limited.
 - A fault of the disk that fails writes, and a fault by which the process may end: a node cannot start on such a disk.
 - Two disk faults on one node, and two that set its clock: they would overwrite each other's settings. (Virtual clocks
-  add their jumps up.)
+  add their jumps up; of two drifts there the one that began last counts, until the first of the two ends.)
 - Two promotions: they would only outrun each other.
 - Operator actions on the whole cluster (members, options, restarts in turn).
 """
