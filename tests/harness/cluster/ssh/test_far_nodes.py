@@ -206,7 +206,7 @@ def test_a_relay_is_ended_where_logs_cannot_be_written(
         cluster = far_cluster(tmp_path)
         cluster._here = cast(Relay, Here())
         monkeypatch.setattr(cluster, "_shift_logs", full)
-        with pytest.raises(OSError, match="no space left"):
+        with pytest.raises(ClusterError, match="what the nodes left cannot be kept: no space left"):
             await cluster.stop()
 
     asyncio.run(story())
