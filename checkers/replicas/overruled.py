@@ -7,8 +7,8 @@ writes with an overruled rollback:
 - kept: a final dump holds the value; an element that was added to a set is shown by a final read of the set
 - built-upon: a compare-and-set that expected the value, asked after the error, succeeded
 
-Values that several operations may have written prove nothing and are skipped; so are deletions, because nothing is also
-what was there at first. Rule: overruled-rollback. Cost: linear.
+Values that several operations may have written prove nothing and are skipped; so are deletions and what was there at
+first. Rule: overruled-rollback. Cost: linear.
 The checker cannot detect values that were replaced before a cas expected them or a dump showed them. Elements of a set
 are never replaced, so all of them are detected.
 """
@@ -42,7 +42,7 @@ def check(history: History, *, space: str = "register") -> Verdict:
     rolled_back = 0
     witnesses: list[Witness] = []
     for key, operations in writes.items():
-        undone = _rolled_back(operations)
+        undone = _rolled_back(operations, history.start.of(key))
         rolled_back += len(undone)
         for value, write in undone.items():
             if write.f == "add":
@@ -74,15 +74,16 @@ def _concerned(history: History) -> Sequence[Operation]:
     return history.at(places[(shares | is_odd) & under[columns.key[places]]])
 
 
-def _rolled_back(operations: list[Operation]) -> dict[Value, Operation]:
-    """The only writer of each value, if its answer was such a rollback."""
+def _rolled_back(operations: list[Operation], start: Any) -> dict[Value, Operation]:
+    """The only writer of each value, if its answer was such a rollback. `start`: what the key held at first."""
+    at_first = {None, identity(start), *map(identity, start if isinstance(start, list | tuple) else ())}
     writers: dict[Value, list[Operation]] = {}
     for operation in operations:
         writers.setdefault(identity(leaves(operation)), []).append(operation)
     return {
         value: alone[0]
         for value, alone in writers.items()
-        if value is not None
+        if value not in at_first
         and len(alone) == 1
         and alone[0].error is not None
         and alone[0].error.endswith(ROLLED_BACK)

@@ -107,3 +107,19 @@ def test_a_dump_that_failed_shows_nothing() -> None:
         for line in done("dump", None, node="n2", phase="final")
     ]
     assert overruled.check(history(*dump("n1", register=[["k", 1]]), *failed)).result == "valid"
+
+
+@pytest.mark.parametrize(
+    ("f", "start", "shown"),
+    [
+        ("write", 5, dump("n1", register=[["k", 5]])),
+        ("write", 5, done("cas", [5, 6], key="k", node="n1")),
+        ("add", [5], done("read", None, [5], key="k", node="n1", phase="final")),
+    ],
+)
+def test_a_value_that_was_there_at_first_proves_no_overruled_rollback(f: str, start: Any, shown: Any) -> None:
+    """A store that did roll the write back would be blamed for what the key began with."""
+    asked = {"f": f, "value": 5, "key": "k", "node": "n1"}
+    made = history({"type": "invoke", **asked}, {"type": "info", **asked, "error": "rollback (217)"}, *shown)
+    assert overruled.check(made).result == "invalid"
+    assert overruled.check(made.starting_at(start)).result == "valid"
