@@ -96,7 +96,7 @@ def _life(begun: list[Any], rows: list[list[Any]], torn: str) -> LifeRows:
     _, node, life, wall_ns, time_ns = begun
     over_ns = -1
     match rows[-1:]:
-        case [["end", int() | None as when]]:
+        case [["end", when]] if when is None or type(when) is int:
             over_ns = -1 if when is None else when
             rows.pop()
     return LifeRows(

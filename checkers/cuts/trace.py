@@ -247,15 +247,15 @@ class _Builder:
         if len(row) != _LENGTHS[row[0]]:
             raise ValueError("another length")
         match row:
-            case ["send", seq, str(peer), str(word), xid, ns] if _is_number(seq, 31) and _is_number(ns, 63):
+            case ["send", seq, str(peer), str(word), xid, ns] if _counts(seq) and _is_time(ns):
                 to = self._code(self.peers, peer)
                 return SEND, seq, to, self._code(self.words, word), self._xid(xid), ns
-            case ["receive", str(node), int(life), seq, ns] if _is_number(seq, 31) and _is_number(ns, 63):
+            case ["receive", str(node), int(life), seq, ns] if _counts(seq) and _is_time(ns):
                 sender = self.index.get((node, life), NOT_RECORDED)
                 if sender == NOT_RECORDED:
                     self.absent.append((place, node, life))
                 return RECEIVE, seq, sender, -1, -1, ns
-            case ["mark", str(kind), dict(fields), ns] if _is_number(ns, 63):
+            case ["mark", str(kind), dict(fields), ns] if _is_time(ns):
                 self.fields[place] = fields
                 if kind == CUT_MARK:
                     self.marks.append((place, self._code(self.cuts, name_of(fields["cut"])), ns))
@@ -270,9 +270,13 @@ class _Builder:
         return codes.setdefault(name, len(codes))
 
 
-def _is_number(value: Any, bits: int) -> bool:
-    """Whether it is a whole number that a column with so many bits, and a sign, holds."""
-    return type(value) is int and -(1 << bits) <= value < 1 << bits
+def _counts(seq: Any) -> bool:
+    """Whether it may be the number of a message, in int32."""
+    return type(seq) is int and 0 < seq < 1 << 31
+
+
+def _is_time(ns: Any) -> bool:
+    return type(ns) is int and -(1 << 63) <= ns < 1 << 63
 
 
 def name_of(identifier: Any) -> str:

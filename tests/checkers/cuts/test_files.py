@@ -165,6 +165,7 @@ def test_a_file_that_is_no_trace_is_refused(text: bytes) -> None:
     [
         *('["send",1,"n2","w",7]', '["receive","n2",1,"1",7]', '["mark","cut",{},7]'),
         *('["send",true,"n2","w",null,7]', '["send",2147483648,"n2","w",null,7]'),
+        *('["send",-2,"n2","w",null,7]', '["receive","n2",1,0,7]', '["end",true]'),
         *('["receive","n2",1,1,9223372036854775808]', '["mark","cut",{"cut":"k"},9223372036854775808]'),
     ],
 )
