@@ -14,6 +14,7 @@ States without these fields prove nothing: without a vclock and a final dump of 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, islice
@@ -96,25 +97,24 @@ class Difference:
     other: Any
 
     def text(self, one: str, other: str) -> str:
-        if isinstance(self.one, list | tuple) or isinstance(self.other, list | tuple):
-            lacks = " and ".join(
-                f"{node} lacks {_some(missing)}"
-                for node, missing in ((one, self._only(self.other)), (other, self._only(self.one)))
-                if missing
+        are_lists = [isinstance(held, list | tuple) for held in (self.one, self.other)]
+        lacks = " and ".join(
+            f"{node} lacks {_some(missing)}"
+            for node, missing in (
+                (one, _beyond(self.other, self.one)),
+                (other, _beyond(self.one, self.other)),
             )
+            if missing
+        )
+        if all(are_lists) or (any(are_lists) and lacks):
             return f"{self.key} of {self.space}: {lacks or 'the same elements in another order'}"
         held, held_too = map(value_words, (self.one, self.other))
         return f"key {self.key} of {self.space}: {held} at {one}, {held_too} at {other}"
 
-    def _only(self, elements: Any) -> list[Any]:
-        """The elements of these that only one side has."""
-        shared = set(map(identity, _elements(self.one))) & set(map(identity, _elements(self.other)))
-        return [element for element in _elements(elements) if identity(element) not in shared]
-
     def values(self) -> set[Value]:
         """The rows that only one of the two holds, as clients may have written them."""
         if isinstance(self.one, list | tuple) or isinstance(self.other, list | tuple):
-            return {*map(identity, self._only(self.one)), *map(identity, self._only(self.other))}
+            return {*map(identity, (*_beyond(self.one, self.other), *_beyond(self.other, self.one)))}
         return {identity(value) for value in (self.one, self.other) if value is not None}
 
 
@@ -123,6 +123,17 @@ def _elements(value: Any) -> Sequence[Any]:
     if isinstance(value, list | tuple):
         return value
     return () if value is None else (value,)
+
+
+def _beyond(value: Any, other: Any) -> list[Any]:
+    """The elements that it has more often than the other one."""
+    left = Counter(map(identity, _elements(other)))
+    more = []
+    for element in _elements(value):
+        left[identity(element)] -= 1
+        if left[identity(element)] < 0:
+            more.append(element)
+    return more
 
 
 def _some(elements: Sequence[object]) -> str:

@@ -150,6 +150,20 @@ def test_a_list_and_a_scalar_differ_too() -> None:
     assert witness.explanation == ("s0 of register: n2 lacks 8",)
 
 
+@pytest.mark.parametrize(
+    ("one", "other", "told"),
+    [
+        ([7, 7], [7], "s0 of register: n2 lacks 7"),
+        ([7], 7, "key s0 of register: [7] at n1, 7 at n2"),
+        ([], None, "key s0 of register: [] at n1, nothing at n2"),
+    ],
+)
+def test_what_is_no_other_order_is_not_called_one(one: Any, other: Any, told: str) -> None:
+    """An append that one node applied twice would be told as the same elements in another order."""
+    (witness,) = replication.check(of({"n1": [["s0", one]], "n2": [["s0", other]]})).witnesses
+    assert witness.explanation == (told,)
+
+
 def test_without_final_dumps_nothing_was_compared() -> None:
     """If it failed, a run that was broken off would be called sound by a check that had compared nothing."""
     lines = [{**state(FOLLOWS), "node": node} for node in ("n1", "n2") * 2]
