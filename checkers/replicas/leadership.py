@@ -68,17 +68,21 @@ def check(history: History) -> Verdict:
     }
     if _may_be_leaderless(history):
         details["split_for_good"] = True
-    return concluded(NAME, witnesses, _summary(history, details), model=MODEL, details=details)
+    summary = ", and ".join(_kept(history, details))
+    if not summary:
+        summary = "nothing to judge: no node tells of elections"
+        details |= {"vacuous": True, "opportunities": 0}
+    return concluded(NAME, witnesses, summary, model=MODEL, details=details)
 
 
-def _summary(history: History, details: dict[str, Any]) -> str:
-    """The rules that were judged and hold."""
+def _kept(history: History, details: dict[str, Any]) -> list[str]:
+    """The rules that were judged, in words, if they hold."""
     kept = [f"one leader a term ({many(details['terms'], 'term')})"] if details["terms"] else []
     if "split_for_good" in details:
         kept.append("nodes that stopped following each other may have no leader")
     elif (after := _after(history)) is not None and after.led:
         kept.append("one was there when it had to be")
-    return ", and ".join(kept) or "nothing to judge: no node tells of elections"
+    return kept
 
 
 @dataclass(frozen=True, slots=True)

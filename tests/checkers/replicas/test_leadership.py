@@ -59,8 +59,11 @@ def test_it_tells_what_was_judged() -> None:
     """If it failed, a store without elections would be said to keep their promises."""
     one = state(1, "n1", "owner", 4, "leader")
     master = {**one, "value": {"up": True, "role": "owner"}}
-    assert judged(master, SETTLED).summary == "nothing to judge: no node tells of elections"
+    nothing = judged(master, SETTLED)
+    assert nothing.summary == "nothing to judge: no node tells of elections"
+    assert (nothing.details["vacuous"], nothing.details["opportunities"]) == (True, 0)
     assert judged(one, SETTLED).summary == "one leader a term (1 term)"
+    assert "vacuous" not in judged(one, SETTLED).details
     there = "one was there when it had to be"
     assert (
         judged(one, SETTLED, leader_within_ns=SECOND_NS).summary == f"one leader a term (1 term), and {there}"
