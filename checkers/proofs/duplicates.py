@@ -28,12 +28,17 @@ class Duplicates:
     def __init__(self, known: Known) -> None:
         self.known = known
         written: dict[tuple[str, str], list[Place]] = {}
-        for txn in known.values() if not is_list(known.values()) else ():
+        for txn in known.values():
             for number, (f, key, value) in enumerate(txn.micros):
                 if f not in READS:
                     written.setdefault((key, name_of(value)), []).append((txn.id, number))
+        lists, most = is_list(known.values()), max(map(len, written.values()), default=0)
+        self.is_open_list = lists and most > 1
+        """An element was appended twice: nothing says which of the two a read shows."""
         self.written = {
-            each: places for each, places in written.items() if len(places) > 1 or each[1] == "null"
+            each: places
+            for each, places in written.items()
+            if not lists and (len(places) > 1 or each[1] == "null")
         }
         self.open = {
             (txn.id, number): sources
@@ -57,7 +62,9 @@ class Duplicates:
         return self._named(shown, drops=False)
 
     def certain(self) -> Known:
-        """Without the open reads."""
+        """Without the open reads. Raises ValueError for lists with an element that was appended twice."""
+        if self.is_open_list:
+            raise ValueError("an element was appended to a list twice")
         return self._named({}, drops=True)
 
     def cases(self) -> Iterator[Known]:
@@ -128,12 +135,8 @@ class Duplicates:
                 sources = self._sources(txn, number)
                 name = _name(sources[0] if sources else self._wrong(txn, number))
             values.append(name)
-        micros = tuple(
-            (f, key, values[number])
-            for number, (f, key, _) in enumerate(txn.micros)
-            if number not in left_out
-        )
-        return replace(txn, micros=micros)
+        micros = tuple((f, key, value) for (f, key, _), value in zip(txn.micros, values, strict=True))
+        return replace(txn, micros=micros).without(left_out)
 
 
 def _name(place: Place | None) -> Any:

@@ -168,11 +168,10 @@ class Store:
 
     def _update(self, txn: Txn, key: str) -> None:
         """No two transactions write a key of which both first read the same version, by a predicate or not."""
-        f, value = txn.on(key)[0]
-        if f in READS:
-            version = key, tuple(map(name_of, elements(value)))
-            self._need(version not in self.updated, f"event {txn.id} wrote {key} unseen by another")
-            self.updated.add(version)
+        version = txn.first_read(key)
+        if version is not None:
+            self._need((key, version) not in self.updated, f"event {txn.id} wrote {key} unseen by another")
+            self.updated.add((key, version))
 
     def _group(self, txn: Txn) -> Any:
         return txn.session if self.order == 1 else None
@@ -296,11 +295,10 @@ class _Versions:
         updated: set[tuple[str, tuple[str, ...]]] = set()
         for txn in self.txns:
             for key in _keys_written(txn):
-                f, value = txn.on(key)[0]
-                version = key, tuple(map(name_of, elements(value)))
-                if f in READS and version in updated:
+                version = txn.first_read(key)
+                if version is not None and (key, version) in updated:
                     raise ValueError(f"event {txn.id} wrote {key} unseen by another")
-                updated |= {version} if f in READS else set()
+                updated |= set() if version is None else {(key, version)}
 
     def _updates(self) -> None:
         """Those that write stand so that they could run one by one."""
@@ -399,11 +397,12 @@ def is_ranked_before(one: Txn, other: Txn) -> bool:
 
 
 def ends(txn: Txn, key: str) -> tuple[str | None, str | None]:
-    """The versions of a register that a transaction enters with and leaves behind; None: it has none."""
+    """The versions of a register that a transaction enters with and leaves behind; None: it has none, or it is not
+    known."""
     steps = [] if txn.failed else txn.on(key)
-    if not steps:
-        return None, None
-    return name_of(steps[0][1]), name_of((([step for step in steps if step[0] == "w"] or steps[:1])[-1])[1])
+    entered = None if not steps or key in txn.headless else name_of(steps[0][1])
+    written = [name_of(value) for f, value in steps if f == "w"]
+    return entered, written[-1] if written else entered
 
 
 def keeps_keys(order: int, txns: Sequence[Txn]) -> None:
@@ -419,17 +418,21 @@ def keeps_keys(order: int, txns: Sequence[Txn]) -> None:
         place = {value: at for at, txn in enumerate(writers) for value in txn.wrote(key)} | {"null": -1}
         latest: dict[Any, list[tuple[float, int]]] = defaultdict(list)
         met = [(txn, *ends(txn, key)) for txn in txns if order and txn.on(key)]
-        if any(str(version) not in place for _, *both in met for version in both):
+        if any(version not in place for _, *both in met for version in both if version is not None):
             raise ValueError(f"nobody here wrote what is read of {key}")
         for txn, _, left in sorted(met, key=lambda each: each[0].over):
             known = latest[txn.session if order == 1 else None]
+            if left is None:
+                continue
             # The newest version that any of those left which are over by then.
-            known.append((txn.over, max(place[str(left)], known[-1][1] if known else -1)))
+            known.append((txn.over, max(place[left], known[-1][1] if known else -1)))
         for txn, entered, _ in met:
+            if entered is None:
+                continue
             known = latest[txn.session if order == 1 else None]
             at = bisect_left(known, (txn.began, -2)) - 1
             # Just before its own version.
-            meets = place[str(entered)] - (0 if txn.on(key)[0][0] in READS else 0.5)
+            meets = place[entered] - (0 if txn.on(key)[0][0] in READS else 0.5)
             if at >= 0 and known[at][1] > meets:
                 raise ValueError(f"event {txn.id} meets {key} older than one that was over before")
 

@@ -6,8 +6,8 @@ was never written or only by a failed transaction. Keys and values are the same 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -28,6 +28,7 @@ class Txn:
 
     `micros`: a key by `name_of`; a value as it stands, but one of a register that is a list or an object in an object
     of its own, because nothing goes in or out of it. `rank`: its place in the store's own order, if that is known.
+    `headless`: keys of which its first read was left out (`without`), so it is not known how it began there.
     """
 
     id: int
@@ -38,6 +39,7 @@ class Txn:
     session: Any
     micros: tuple[Micro, ...]
     rank: float | None = None
+    headless: frozenset[str] = frozenset()
 
     def reads(self, key: str) -> list[Any]:
         return [value for f, at, value in self.micros if f in READS and at == key and self.ok]
@@ -47,6 +49,22 @@ class Txn:
 
     def on(self, key: str) -> list[tuple[str, Any]]:
         return [(f, value) for f, at, value in self.micros if at == key and (f not in READS or self.ok)]
+
+    def first_read(self, key: str) -> tuple[str, ...] | None:
+        """The version that it read before it wrote the key; None if it wrote first, or that is not known."""
+        steps = self.on(key)
+        if key in self.headless or not steps or steps[0][0] not in READS:
+            return None
+        return tuple(map(name_of, elements(steps[0][1])))
+
+    def without(self, numbers: Collection[int]) -> Txn:
+        """The transaction without these of its reads."""
+        keys = [key for _, key, _ in self.micros]
+        headless = self.headless.union(
+            keys[number] for number in numbers if keys.index(keys[number]) == number
+        )
+        micros = tuple(micro for number, micro in enumerate(self.micros) if number not in numbers)
+        return replace(self, micros=micros, headless=headless)
 
 
 Known = Mapping[int, Txn]
@@ -141,7 +159,7 @@ def _names(read: Any) -> list[str]:
 def _incompatible(key: str, named: Sequence[Txn], known: Known) -> bool:
     if not is_list(known.values()):
         return False  # a register shows its last value alone
-    reads = [_names(read) for txn in named for read in txn.reads(key)]
+    reads = [names for txn in named for names in of_others(key, txn)]
     if any(one[: len(other)] != other[: len(one)] for one in reads for other in reads):
         return True
     shown = [_names(read) for txn in known.values() for read in txn.reads(key)]
@@ -171,11 +189,11 @@ def _intermediate(key: str, named: Sequence[Txn], _: Known) -> bool:
     return any(
         names and names[-1] in passing and names[-1] not in txn.wrote(key)
         for txn in named
-        for names in _of_others(key, txn)
+        for names in of_others(key, txn)
     )
 
 
-def _of_others(key: str, txn: Txn) -> Iterator[list[str]]:
+def of_others(key: str, txn: Txn) -> Iterator[list[str]]:
     """The values that each read of a transaction shows, without its own appends at their end."""
     own: list[str] = []
     for f, value in txn.on(key):
@@ -239,12 +257,8 @@ def agrees_with_itself(txn: Txn, key: str) -> bool:
 
 
 def _lost_update(key: str, named: Sequence[Txn], _: Known) -> bool:
-    before = [(txn, tuple(_names(txn.reads(key)[0]))) for txn in named if txn.reads(key) and txn.wrote(key)]
-    return (
-        len(before) > 1
-        and len({read for _, read in before}) == 1
-        and all(txn.on(key)[0][0] in READS for txn, _ in before)
-    )
+    read = [version for txn in named if txn.wrote(key) and (version := txn.first_read(key)) is not None]
+    return len(read) > 1 and len(set(read)) == 1
 
 
 def _fractured(key: str, named: Sequence[Txn], _: Known) -> bool:

@@ -59,6 +59,7 @@ from checkers.proofs.transactions import (
     keys_shown_as,
     lacks,
     name_of,
+    of_others,
     overwrote,
     saw,
     transactions_in,
@@ -105,6 +106,13 @@ class _Promise:
     def key_order(self) -> int:
         """The order that each register keeps by itself."""
         return max(self.of_keys, self.order if is_keyed(self.base) else 0)
+
+    def leads(self, one: Txn, other: Txn, key: str) -> bool:
+        """Whether the order of a register binds what `other` enters with to what `one` left. In repeatable read what a
+        predicate shows may be old.
+        """
+        is_free = self.base == "repeatable-read" and other.on(key)[0][0] == "rp"
+        return comes_first(one, other, self.of_keys if is_free else self.key_order)
 
 
 def _proofs(verdict: Verdict, promise: _Promise) -> Iterator[tuple[str, Callable[[Known], None] | None]]:
@@ -182,10 +190,10 @@ def _without_circle(name: str, word: str, events: Sequence[int], promise: _Promi
     need(forbids(promise.base, name), f"{promise.base} does not forbid it")
     if name != "internal":  # what differs in value is of different writes
         known = Duplicates(known).certain()
-    named, keys = [known[event] for event in events], keys_shown_as(word, known)
+    named, keys = [known[event] for event in dict.fromkeys(events)], keys_shown_as(word, known)
     shown = any(RULES[name](key, named, known) for key in keys)
     if name == "fractured-read" and not shown:
-        orders = _Orders(known, promise.of_keys)
+        orders = _Orders(known, replace(promise, order=0))
         shown = any(_is_fractured(key, named, orders) for key in keys)
     need(shown, "these transactions do not show it")
 
@@ -231,9 +239,7 @@ def _no_order(events: Sequence[int], promise: _Promise, known: Known) -> None:
         return True
 
     part = {
-        event: replace(
-            txn, micros=tuple(micro for number, micro in enumerate(txn.micros) if counts(txn, number))
-        )
+        event: txn.without({number for number in range(len(txn.micros)) if not counts(txn, number)})
         for event, txn in part.items()
     }
     cases = Duplicates(part).cases()
@@ -260,7 +266,7 @@ def _circle(
             need(_is_over(one, other, promise.order, edge["kind"]), reason)
         else:
             keys = keys_shown_as(edge["key"], known)
-            orders = _Orders(known, promise.key_order)
+            orders = _Orders(known, promise)
             need(any(_precedes(edge, key, one, other, orders) for key in keys), reason)
 
 
@@ -272,8 +278,8 @@ def _is_over(one: Txn, other: Txn, order: int, kind: str) -> bool:
 class _Orders:
     """Which versions of a register come before which because of the model's order."""
 
-    def __init__(self, known: Known, order: int) -> None:
-        self.known, self.order = known, order
+    def __init__(self, known: Known, promise: _Promise) -> None:
+        self.known, self.promise = known, promise
 
     def __call__(self, key: str, one: str, other: str) -> bool:
         """Whether `one` was left by a transaction that was over before one that entered with `other` began.
@@ -284,7 +290,7 @@ class _Orders:
         entered = [txn for txn in self.known.values() if ends(txn, key)[0] == other]
         wrote = [txn for txn in self.known.values() if other in txn.wrote(key)[-1:]]
         return one != other and (
-            any(comes_first(a, b, self.order) for a in left for b in entered)
+            any(self.promise.leads(a, b, key) for a in left for b in entered)
             or any(is_ranked_before(a, b) for a in left if one in a.wrote(key) for b in wrote)
         )
 
@@ -301,9 +307,8 @@ def _precedes(edge: Mapping[str, Any], key: str, one: Txn, other: Txn, orders: _
             for f, read in one.on(key)
             if f in kinds
         )
-    readers = [
-        read for txn in orders.known.values() for read in txn.reads(key) if isinstance(read, list | tuple)
-    ]
+    txns = orders.known.values()
+    readers = [names for txn in txns for names in of_others(key, txn)] if is_list(txns) else []
     pairs = [(a, b) for a in one.wrote(key) for b in other.wrote(key)]
     return (
         any(_shows(read, a, b) for a, b in pairs for read in readers)
@@ -312,21 +317,20 @@ def _precedes(edge: Mapping[str, Any], key: str, one: Txn, other: Txn, orders: _
     )
 
 
-def _shows(read: Sequence[Any], first: str, second: str) -> bool:
+def _shows(names: Sequence[str], first: str, second: str) -> bool:
     """The list has the first, and not the second before it."""
-    names = [name_of(element) for element in read]
     return first in names and (second not in names or names.index(first) < names.index(second))
 
 
 def _circular_key(name: str, word: str, promise: _Promise, known: Known) -> None:
     """Raise RefusedError unless some version of the register comes before itself, or before null."""
-    base, order = promise.base, promise.of_keys if name == OF_KEYS else promise.key_order
+    base, promise = promise.base, replace(promise, order=0) if name == OF_KEYS else promise
     known = Duplicates(known).certain()
-    need(forbids(base, name) and (name == OF_KEYS or order > 0), f"{base} does not forbid it")
-    need(any(_is_circular(key, known, order) for key in keys_shown_as(word, known)), "it has an order")
+    need(forbids(base, name) and (name == OF_KEYS or promise.key_order > 0), f"{base} does not forbid it")
+    need(any(_is_circular(key, known, promise) for key in keys_shown_as(word, known)), "it has an order")
 
 
-def _is_circular(key: str, known: Known, order: int) -> bool:
+def _is_circular(key: str, known: Known, promise: _Promise) -> bool:
     after: dict[str, set[str]] = {}
     for txn in known.values():
         if txn.failed:
@@ -339,8 +343,8 @@ def _is_circular(key: str, known: Known, order: int) -> bool:
     for a, _, left in met:
         for b, entered, _ in met:
             is_new = left != entered or (b.on(key)[:1] and b.on(key)[0][0] not in READS)
-            if None not in (left, entered) and is_new and comes_first(a, b, order):
-                after.setdefault(str(left), set()).add(str(entered))
+            if left is not None and entered is not None and is_new and promise.leads(a, b, key):
+                after.setdefault(left, set()).add(entered)
             if is_ranked_before(a, b) and a.wrote(key) and b.wrote(key):
                 after.setdefault(a.wrote(key)[-1], set()).add(b.wrote(key)[-1])
     return any(_reaches(after, version, {version, "null"}) for version in after if version != "null")

@@ -19,7 +19,7 @@ from checkers.proofs import verify_isolation
 from checkers.proofs.meaning import Terms
 from checkers.transactional import anomalies
 from checkers.transactional.columns import WORKLOADS, Workload
-from checkers.verdict import Verdict, Witness
+from checkers.verdict import Verdict, Verified, Witness
 from tests import examples
 from tests.checkers.brute.histories import Line
 from tests.checkers.brute.histories import history_of as lines_of
@@ -290,20 +290,103 @@ def test_a_read_of_the_last_write_of_a_register_breaks_nothing(
     """Broken, the verifier would accept that 2 was not written after 1, or that a reader of 2 had come before its
     writer: no list shows 1, and 2 would stand before itself.
     """
-    lines = [("invoke", 0, WRITTEN), ("ok", 0, WRITTEN), ("invoke", 1, [["r", "x", None]]), ("ok", 1, SHOWN)]
-    events = [
-        Event(index=index, time_ns=index, type=type_, process=process, f="txn", value=value)  # type: ignore[arg-type]
-        for index, (type_, process, value) in enumerate(lines)
-    ]
-    transactions = [{"name": "T0", "events": [0, 1]}, {"name": "T1", "events": [2, 3]}]
+    found = of_forgery([WRITTEN, SHOWN], (0, 1), name, edges, Terms(model="strict-serializable"))
+    assert (found.accepted, len(found.refused)) == (0, 1)
+
+
+def of_forgery(
+    done: list[list[Any]], named: tuple[int, ...], name: str, edges: list[dict[str, Any]], terms: Terms
+) -> Verified:
+    """The verifier's word on an invented anomaly of transactions that one client did one after the other, by their
+    numbers."""
+    events = []
+    for number, micros in enumerate(done):
+        asked_for = [[f, key, None if f in ("r", "rp") else value] for f, key, value in micros]
+        for type_, value in ("invoke", asked_for), ("ok", micros):
+            line = {"type": type_, "process": 0, "f": "txn", "value": value}
+            events.append(Event(index=len(events), time_ns=number, **line))
+    transactions = [{"name": f"T{at}", "events": [2 * number]} for at, number in enumerate(named)]
     shown = {"transactions": transactions, "edges": edges, "at": [[0, "x"]]}
     verdict = Verdict(
         checker="transactional",
-        model="strict-serializable",
+        model=terms.model,
         result="invalid",
         summary="a forgery",
         witnesses=(Witness(rule=name, summary="a forgery", events=()),),
         details={"proof": {"kind": "anomalies", "names": [name]}, "anomalies": {name: shown}},
     )
-    found = verify_isolation.check(History.of(Header(), events), verdict, asked(verdict))
+    return verify_isolation.check(History.of(Header(), events), verdict, terms)
+
+
+STALE = [
+    {"from": "T0", "to": "T1", "kind": "process", "predicate": False, "key": "x"},
+    {"from": "T1", "to": "T0", "kind": "ww", "predicate": False, "key": "x"},
+]
+TWICE_READ = [["w", "x", 2]], [["w", "x", 2]], [["r", "x", 2], ["r", "x", None]]
+
+
+@pytest.mark.parametrize(
+    ("model", "key_order", "done", "named", "name", "edges"),
+    [
+        ("snapshot-isolation", 0, [[["r", "x", None], ["w", "x", 1]]], (0, 0), "lost-update", []),
+        ("read-committed", 2, [*TWICE_READ], (1, 2), "no-order", []),
+        ("read-committed", 2, [*TWICE_READ], (2,), "cyclic-versions", []),
+        (
+            "causal",
+            0,
+            [
+                [["append", "x", 1]],
+                [["r", "x", []], ["append", "x", 2], ["r", "x", [2]]],
+                [["r", "x", [1, 2]]],
+            ],
+            (1, 2),
+            "incompatible-order",
+            [],
+        ),
+        (
+            "strong-session-read-committed",
+            0,
+            [[["append", "x", 1]], [["append", "x", 3], ["r", "x", [3]]]],
+            (0, 1),
+            "G",
+            STALE,
+        ),
+        (
+            "read-committed",
+            0,
+            [[["append", "x", 2], ["append", "x", 2]], [["r", "x", [2, 2]]]],
+            (1,),
+            "duplicate-elements",
+            [],
+        ),
+        (
+            "strong-session-repeatable-read",
+            0,
+            [[["w", "x", 1]], [["rp", "x", None]]],
+            (0, 1),
+            "cyclic-versions-process",
+            [],
+        ),
+    ],
+    ids=[
+        *(
+            "one named twice",
+            "without its first read",
+            "without an open read",
+            "own element",
+            "stale own read",
+        ),
+        *("appended twice", "old by a predicate"),
+    ],
+)
+def test_nothing_is_proved_against_what_the_model_allows(
+    model: str,
+    key_order: int,
+    done: list[list[Any]],
+    named: tuple[int, ...],
+    name: str,
+    edges: list[dict[str, Any]],
+) -> None:
+    """A forged proof would be accepted, although these transactions have an execution of the model."""
+    found = of_forgery(done, named, name, edges, Terms(model=model, key_order=key_order))
     assert (found.accepted, len(found.refused)) == (0, 1)
