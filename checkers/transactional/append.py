@@ -68,6 +68,8 @@ class Analysis:
     whole: bool = True
     candidates: Candidates | None = None
     """Of registers in which a value was written to a key more than once."""
+    orders_keys: bool = False
+    """A promise of each register by itself is among the facts."""
 
     @property
     def choices(self) -> Sequence[Choice]:

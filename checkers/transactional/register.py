@@ -89,6 +89,7 @@ def analysis(
         writes=numpy.flatnonzero((c.f == WRITE) & (last == 1) & (committed[owner] == 1)),
         whole=whole and all_edges,
         candidates=candidates,
+        orders_keys=sequential_keys or linearizable_keys,
     )
 
 

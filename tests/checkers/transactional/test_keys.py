@@ -105,6 +105,17 @@ def test_a_proof_without_the_order_of_keys_is_refused() -> None:
     assert not verify_isolation.check(read, verdict, Terms(model="serializable", key_order=2)).holds
 
 
+@pytest.mark.parametrize("model", ["read-committed", "cursor-stability", "update-atomic", "serializable"])
+def test_a_value_that_two_wrote_keeps_the_order_of_its_key(model: str) -> None:
+    """If this fails, a read of what no client had asked to write yet is valid as soon as two write it later."""
+    found = history(register(2, "rx2", 0, 1), register(2, "wx2", 2, 4), register(7, "wx2", 3, 5))
+    for named, result in (({}, "valid"), ({"linearizable_keys": True}, "invalid")):
+        verdict = transactional.check(found, workload="rw-register", model=model, **named)
+        assert verdict.result == result
+        terms = Terms(model=model, key_order=2 * len(named))
+        assert verify_isolation.check(found, verdict, terms).holds
+
+
 @pytest.mark.parametrize("begins", [1, 1_700_000_000_000_000_000, 10**400])
 def test_an_order_in_nanoseconds_is_exact(begins: int) -> None:
     """If this fails, numbers that are one double stand for transactions in the order of their invocations."""
