@@ -46,7 +46,7 @@ def check(
                 need(xid in before[proof["has"]], f"{proof['has']} does not have it")
                 need(xid not in before[proof["lacks"]], f"{proof['lacks']} has it")
             case "closure", "invalid", "gap":
-                _gap(logs, before, proof)
+                _gap(logs, before, takes, proof)
             case "external-causality", "invalid", "inversion":
                 _inversion(logs, before, takes, operations, proof)
             case _:
@@ -175,21 +175,23 @@ def _prefixes(logs: Logs, before: Befores, takes: Mapping[int, set[str]], _: Seq
                 need(same == xid, f"a version of {logs.keys[key]} has two writers")
                 is_gap = earlier is not None and xid in before[node] and earlier not in before[node]
                 # A gap beside a torn writer is a violation of the level "transactions", and not of this one.
-                is_torn = any(
-                    len({writer in before[taker] for taker in takes.get(writer, ())}) > 1
-                    for writer in (xid, -1 if earlier is None else earlier)
-                )
+                is_torn = earlier is not None and any(_is_torn(one, before, takes) for one in (earlier, xid))
                 need(not is_gap or is_torn, f"{node} lacks a version of {logs.keys[key]}")
                 earlier = xid
 
 
-def _gap(logs: Logs, before: Befores, proof: Mapping[str, Any]) -> None:
+def _is_torn(xid: int, before: Befores, takes: Mapping[int, set[str]]) -> bool:
+    return len({xid in before[taker] for taker in takes.get(xid, ())}) > 1
+
+
+def _gap(logs: Logs, before: Befores, takes: Mapping[int, set[str]], proof: Mapping[str, Any]) -> None:
     earlier, later = logs.xids.index(proof["earlier"]), logs.xids.index(proof["later"])
     versions = _versions(logs, proof["node"])[logs.keys.index(proof["key"])]
     firsts = [version for version, xid in versions if xid == earlier]
     thens = [version for version, xid in versions if xid == later]
     need(min(firsts) < max(thens), "the writers have the other order")
     need(later in before[proof["node"]] and earlier not in before[proof["node"]], "BEFORE is not so")
+    need(not any(_is_torn(one, before, takes) for one in (earlier, later)), "one of them is torn")
 
 
 def _known(

@@ -165,6 +165,12 @@ LOGS: dict[str, tuple[Mapping[str, str], str, str, dict[str, Any]]] = {
         "invalid",
         {"kind": "gap", "node": "n1", "key": "x", "earlier": "t1", "later": "t3"},
     ),
+    "a gap that a torn transaction makes": (
+        {"n1": "t1 t3 S:k1 F:k1-t1", "n2": "t1 t3 S:k1 F:k1"},
+        "closure",
+        "invalid",
+        {"kind": "gap", "node": "n1", "key": "x", "earlier": "t1", "later": "t3"},
+    ),
     "an inversion, and said to be none": (HELD, "external-causality", "valid", MARKS),
     "an inversion the other way": (
         HELD,
