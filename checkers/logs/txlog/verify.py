@@ -7,7 +7,8 @@ rule, and the records that break it; what it claims is read again from these rec
 rule is about queues. A proof that all holds names what was compared. It is accepted if it counts what the logs count,
 and if the queues of all masters are prefixes of one another, without a doubled id (`order`, `once`).
 
-Rules that rest on the times of clients, or on faults, are not shown by records alone: `NOT_SHOWN` has their names.
+Rules that rest on the times of clients, on faults, or on the configuration are not shown by records alone: `NOT_SHOWN`
+has their names.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ Show = Callable[[Records, Proof], None]
 NOT_SHOWN = frozenset(
     {
         "split-without-cause",
+        "restored-without-split",
         "executed-too-early",
         "undone-answer",
         "submitted-later-sorts-before",
@@ -92,6 +94,11 @@ def _epoch_end(records: Records, master: str, epoch: int) -> int:
     )
 
 
+def _epoch(records: Records, master: str, place: int) -> int:
+    """The epoch of the master behind so many records."""
+    return max((event[1] for event in records[master][:place] if event[0] == "recovered"), default=0)
+
+
 def _key(ref: Sequence[Any]) -> tuple[int, str]:
     return ref[0], ref[1]
 
@@ -100,8 +107,11 @@ def _key(ref: Sequence[Any]) -> tuple[int, str]:
 
 
 def _diverged(records: Records, proof: Proof) -> None:
-    index, epoch = proof["index"], proof["epoch"]
-    ends = [_queue(records, master, _epoch_end(records, master, epoch)) for master, _ in proof["records"]]
+    index, epoch, ends = proof["index"], proof["epoch"], []
+    for master, _ in proof["records"]:
+        end = _epoch_end(records, master, epoch)
+        need(_epoch(records, master, end) == epoch, f"{master} was in no epoch {epoch}")
+        ends.append(_queue(records, master, end))
     need(len(ends) == 2 and all(len(end) > index for end in ends), "two queues with such an entry are needed")
     need([*ends[0][index]] != [*ends[1][index]], "the entries are the same")
 
@@ -193,6 +203,7 @@ def _lost(records: Records, proof: Proof) -> None:
     _, _, made = _record(records, proof, 0, "made")
     need(made[3] == proof["id"] and bool(proof["lacking"]), "its record is of another transaction")
     for master in proof["lacking"]:
+        need(bool(records[master]), f"{master} left no log")
         need(all(ref[1] != proof["id"] for ref in _queue(records, master)), f"{master} has it")
 
 
@@ -259,8 +270,10 @@ def _poster(records: Records, proof: Proof) -> None:
     master, place, record = _record(records, proof, 0, "added")
     poster = proof["poster"]
     need(poster in record[4], "it was no poster")
-    epoch = max((event[1] for event in records[master][:place] if event[0] == "recovered"), default=0)
-    theirs, length = 0, 0
+    need(bool(records[poster]), "it left no log")
+    adds = "id" not in proof or any(ref[1] == proof["id"] for ref in record[2])
+    need(adds, "the round does not add it")
+    epoch, theirs, length, had = _epoch(records, master, place), 0, 0, False
     for at, event in enumerate([["life"], *records[poster]]):
         if event[0] == "recovered":
             theirs = event[1]
@@ -268,8 +281,10 @@ def _poster(records: Records, proof: Proof) -> None:
             index, refs = _appended(event)
             length = index + len(refs)
         if theirs == epoch and length == record[1]:
+            had = True
             need("id" in proof, "it had the base")
             need(not _has(records, poster, proof["id"], at), "it had the updates")
+    need(had == ("id" in proof), "it never had the base")
 
 
 # ---- execution
@@ -315,14 +330,20 @@ def _backup_of(record: Sequence[Any]) -> Any:
     return record[2] if record[0] in ("split", "recovering") else None
 
 
-def _restored_another(records: Records, proof: Proof) -> None:
-    master, place, record = _record(records, proof, 0, "restored")
+def _backup(records: Records, master: str, place: int) -> Any:
+    """The backup that the master has before a record; None: none."""
     backup = None
     for at, earlier in enumerate(records[master][: place - 1], 1):
         backup = _backup_of(earlier) or backup
         is_restored = earlier[0] == "restored" and not _in_split(records, master, at)
         if is_restored or (earlier[0] == "recovered" and _executions(records, master, at + 1)[1] is None):
             backup = None
+    return backup
+
+
+def _restored_another(records: Records, proof: Proof) -> None:
+    master, place, record = _record(records, proof, 0, "restored")
+    backup = _backup(records, master, place)
     need(backup is None or [*backup[:2]] != [*record[1:3]], "it is its backup")
 
 
@@ -342,10 +363,6 @@ def _too_much(records: Records, proof: Proof) -> None:
     master, place, record = _record(records, proof, 0, "restored")
     _, kept = _executions(records, master, place)
     need(kept is not None and kept < record[1], "a recovery kept so many entries")
-
-
-def _restores(records: Records, proof: Proof) -> None:
-    _record(records, proof, 0, "restored")
 
 
 def _state_differs(records: Records, proof: Proof) -> None:
@@ -476,13 +493,15 @@ def _changed(records: Records, proof: Proof) -> None:
 
 
 def _without_strategy(records: Records, proof: Proof) -> None:
-    master, place, _ = _record(records, proof, 0, "split", "recovering", "restored")
+    master, place, record = _record(records, proof, 0, "split", "recovering", "restored")
     need(_strategy(records, master, place) == "none", "there is a strategy")
+    need(record[0] != "split" or record[2] is not None, "it takes no backup")
 
 
 def _no_backup(records: Records, proof: Proof) -> None:
     master, place, record = _record(records, proof, 0, "split")
-    need(record[2] is None and _strategy(records, master, place) != "none", "there is one")
+    is_lacking = record[2] is None and _backup(records, master, place) is None
+    need(is_lacking and _strategy(records, master, place) != "none", "there is one")
 
 
 def _in_recovery(records: Records, proof: Proof) -> None:
@@ -507,7 +526,8 @@ def _frozen(records: Records, epoch: int) -> dict[str, list[list[Any]]]:
 
 def _no_digest(records: Records, proof: Proof) -> None:
     _, _, record = _record(records, proof, 0, "recovered")
-    need(len(_frozen(records, record[1] - 1)) < len(records), "all have frozen their queues")
+    frozen = _frozen(records, record[1] - 1)
+    need(any(log and master not in frozen for master, log in records.items()), "all have frozen their queues")
 
 
 def _partial(records: Records, proof: Proof) -> None:
@@ -618,7 +638,6 @@ _SHOWN: Mapping[str, Show] = {
     "restored-another": _restored_another,
     "backup-differs": _backup_differs,
     "restored-too-much": _too_much,
-    "restored-without-split": _restores,
     "state-differs": _state_differs,
     "counter-fell": _fell,
     "counter-not-raised": _not_raised,

@@ -1,0 +1,70 @@
+"""The verifier of the TxLog's verdicts: what these records do not show is no proof."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from checkers.logs.txlog import verify
+from checkers.verdict import RefusedError
+from tests.checkers.logs.txlog.scripts import acquired, added, life, made, ref
+
+A, B, C = ref(1, "n1-1"), ref(2, "n2-1"), ref(3, "n1-2")
+BACKUP = [0, b"", []]
+RECOVERED = ["recovered", 1, 0, "n1", {"n1": 2, "n2": 2}, [A], [], 1, {}]
+ROUND = [life(), made(1, "n1-1"), added(0, 1, ["n2"], [], A)]
+
+FORGED: dict[str, tuple[dict[str, list[Any]], dict[str, Any]]] = {
+    "two epochs": (
+        {"n1": [life(), added(0, 1, [], [], A), RECOVERED], "n2": [life(), added(0, 1, [], [], B)]},
+        {"rule": "diverged", "records": [["n1", 3], ["n2", 2]], "index": 0, "epoch": 1},
+    ),
+    "updates of another round": (
+        {"n1": ROUND, "n2": [life(), acquired("n1-1")]},
+        {"rule": "poster-lacked", "records": [["n1", 3]], "poster": "n2", "id": "n1-2"},
+    ),
+    "a base that it never had": (
+        {"n1": [*ROUND, added(1, 3, ["n2"], [], C)], "n2": [life()]},
+        {"rule": "poster-lacked", "records": [["n1", 4]], "poster": "n2", "id": "n1-2"},
+    ),
+    "a poster without a log": (
+        {"n1": [*ROUND, added(1, 3, ["n2"], [], C)], "n2": []},
+        {"rule": "poster-elsewhere", "records": [["n1", 4]], "poster": "n2"},
+    ),
+    "lost by a master without a log": (
+        {"n1": ROUND, "n2": []},
+        {"rule": "lost", "records": [["n1", 2]], "id": "n1-1", "lacking": ["n2"]},
+    ),
+    "a digest that may be in a missing log": (
+        {"n1": [life(), ["recovering", 0, BACKUP], RECOVERED], "n2": []},
+        {"rule": "voted-without-digest", "records": [["n1", 3]]},
+    ),
+    "a split without a backup": (
+        {"n1": [life(), ["split", ["n2"], None]], "n2": [life()]},
+        {"rule": "acted-without-strategy", "records": [["n1", 2]]},
+    ),
+    "the backup of the split before": (
+        {
+            "n1": [life(1, "simple"), ["split", ["n2"], BACKUP], ["split", ["n2", "n3"], None]],
+            "n2": [life()],
+            "n3": [life()],
+        },
+        {"rule": "split-without-backup", "records": [["n1", 3]]},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FORGED)
+def test_what_records_do_not_show_is_refused(name: str) -> None:
+    """If it failed, the verifier would accept a violation of masters that did nothing wrong."""
+    logs, proof = FORGED[name]
+    with pytest.raises(RefusedError):
+        verify.check(tuple(logs), logs, {"result": "invalid", "details": {"proofs": [proof]}})
+
+
+def test_whether_masters_can_split_no_record_says() -> None:
+    """If it failed, every restore at all would be proved to be one too many."""
+    proof = {"rule": "restored-without-split", "records": [["n1", 2]]}
+    logs = {"n1": [life(), ["restored", 0, b""]]}
+    assert verify.check(("n1",), logs, {"result": "invalid", "details": {"proofs": [proof]}}) == 0
