@@ -172,7 +172,8 @@ def _row(master: str, place: int, record: Record) -> Row:
         case ["executed", index, name, digest]:
             return Row(kernels.EXECUTED, _number(index, 1), 0, _word(name), more=_hash(digest))
         case ["made", counter, ts, name, steps]:
-            return Row(kernels.MADE, _number(counter), 0, _ref(ts, name, master), more=steps)
+            does = [(*step,) for step in steps]
+            return Row(kernels.MADE, _number(counter), 0, _ref(ts, name, master), more=does)
         case ["acquired", updates]:
             return Row(kernels.ACQUIRED, refs=[_word(name) for name, _ in updates])
         case ["added", index, refs, bound, posters, absent]:

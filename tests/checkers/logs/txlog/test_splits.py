@@ -271,6 +271,8 @@ def test_what_a_master_made_since_the_freeze_is_kept() -> None:
         ["split", "n2", None],
         ["added", 1, [], 2, ["n1"], "n2"],
         ["max-peer-lag", True],
+        ["made", 1, 1, "n1-1", None],
+        ["made", 1, 1, "n1-1", [7]],
         ["restored", True, b"12345678"],
     ],
 )
