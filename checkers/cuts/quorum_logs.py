@@ -60,6 +60,7 @@ class Decision:
 class NodeCut:
     """One node at the cut.
 
+    replica    its number; 0: not known
     vclock     by replica the last lsn in its log (component 0, of rows that stay on a node, does not count)
     statuses   of synchronous transactions
     order      the confirmed ones as they took effect
@@ -153,7 +154,7 @@ def check(cut: SetCut) -> Verdict:
 
 
 def _origins(cut: SetCut) -> Iterator[Witness]:
-    for origin in cut.nodes:
+    for origin in (node for node in cut.nodes if node.replica):
         done = origin.vclock.get(origin.replica, 0)
         for other in cut.nodes:
             reached = other.vclock.get(origin.replica, 0)

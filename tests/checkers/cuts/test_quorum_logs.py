@@ -30,6 +30,9 @@ VOTER = _node("c", {1: 2}, term=5, votes={5: 2})
 RIGHT: dict[str, SetCut] = {
     "replicas lag behind the owner": _set(_node("a", {1: 3}), _node("b", {1: 1}), _node("c", {})),
     "local rows do not count": _set(_node("a", {0: 1, 1: 3}), _node("b", {0: 9, 1: 3}), _node("c", {})),
+    "local rows of a node whose number is not known": _set(
+        replace(_node("a", {0: 1, 1: 3}), replica=0), _node("b", {0: 9, 1: 3}), _node("c", {})
+    ),
     "CONFIRM, and a quorum has the row": _set(OWNER, HAS_ROW, _node("c", {1: 1})),
     "CONFIRM on the replica as well": _set(OWNER, replace(OWNER, node="b", replica=2), _node("c", {1: 1})),
     "rolled back here and pending there": _set(
