@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from checkers.cuts import (
     acknowledged,
@@ -27,6 +28,7 @@ from checkers.cuts.trace import RECEIVE, Trace, described, name_of
 from checkers.cuts.transactions import Members
 from checkers.verdict import Witness
 
+Proof = Mapping[str, Any]
 UNFINISHED = "the cut did not finish"
 PICTURES_MAX = 8
 
@@ -162,28 +164,20 @@ class _Checker:
             return skipped("messages", cut, "the trace has no colour change of this cut", lacks=True)
         crossing = judged.crossings[place]
         if crossing is not None:
-            witness = witnesses.of_crossing(trace, cut, crossing)
-            return Judgement(
-                level="messages",
-                cut=cut,
-                result="invalid",
-                summary=witness.summary,
+            return _proved(
+                "messages",
+                cut,
+                witnesses.of_crossing(trace, cut, crossing),
+                proofs.message(trace, judged, place),
                 count=int(judged.counts[place]),
-                witnesses=(witness,),
-                proof=proofs.message(trace, judged, place),
-                picture=picture.of_crossing(judged.links, cut, crossing),
+                shown=picture.of_crossing(judged.links, cut, crossing),
             )
         if judged.unknown[place]:
             return _unknown("messages", cut, judged.unknown[place])
         if not is_any_received:
             return skipped("messages", cut, "no message was received", lacks=False)
-        return Judgement(
-            level="messages",
-            cut=cut,
-            result="valid",
-            summary="every message that was received inside was sent inside",
-            proof=proofs.frontier(trace, judged, place),
-        )
+        summary = "every message that was received inside was sent inside"
+        return _held("messages", cut, summary, proofs.frontier(trace, judged, place))
 
     def _over_members(
         self, level: Level, *, needs: str = ""
@@ -216,8 +210,7 @@ class _Checker:
                 yield skipped("transactions", cut, "no transaction was committed", lacks=False)
             elif not counts[place]:
                 summary = "all participants agree on every transaction"
-                proof = proofs.sides_held(members.logs, cut)
-                yield Judgement(level="transactions", cut=cut, result="valid", summary=summary, proof=proof)
+                yield _held("transactions", cut, summary, proofs.sides_held(members.logs, cut))
             else:
                 yield self._torn(members, cut, place)
 
@@ -235,16 +228,8 @@ class _Checker:
             return _consequence("transactions", cut, reasons[0])
         sides = transactions.sides(members, own[0], place)
         witness = self._of_client(witnesses.of_torn(logs, cut, own[0], sides), logs.xids[own[0]])
-        return Judgement(
-            level="transactions",
-            cut=cut,
-            result="invalid",
-            summary=witness.summary,
-            count=len(own),
-            witnesses=(witness,),
-            proof=proofs.torn(logs, own[0], sides),
-            picture=self._picture(cut, logs.xids[own[0]]),
-        )
+        proof, shown = proofs.torn(logs, own[0], sides), self._picture(cut, logs.xids[own[0]])
+        return _proved("transactions", cut, witness, proof, count=len(own), shown=shown)
 
     def _of_client(self, witness: Witness, *xids: str) -> Witness:
         """The witness with the lines of the history in which clients asked for these transactions."""
@@ -278,8 +263,7 @@ class _Checker:
             elif logs is None:
                 yield skipped("form", cut, "there are no logs", lacks=True)
             else:
-                summary = "the records of the cut have their form"
-                yield Judgement(level="form", cut=cut, result="valid", summary=summary)
+                yield _held("form", cut, "the records of the cut have their form")
 
     def _closure(self) -> Iterable[Judgement]:
         members, rows = self._over_members("closure")
@@ -295,27 +279,15 @@ class _Checker:
             if gap is not None:
                 named = (members.logs.xids[gap.earlier], members.logs.xids[gap.later])
                 witness = self._of_client(witnesses.of_gap(members.logs, cut, gap), *named)
-                yield Judgement(
-                    level="closure",
-                    cut=cut,
-                    result="invalid",
-                    summary=witness.summary,
-                    count=int(gaps.counts[place]),
-                    witnesses=(witness,),
-                    proof=proofs.gap(members.logs, gap),
-                )
+                proof = proofs.gap(members.logs, gap)
+                yield _proved("closure", cut, witness, proof, count=int(gaps.counts[place]))
             elif gaps.doubled:
                 yield _unknown("closure", cut, gaps.doubled)
             elif not len(members.logs.writes):
                 yield skipped("closure", cut, "the logs tell no versions", lacks=True)
             else:
-                yield Judgement(
-                    level="closure",
-                    cut=cut,
-                    result="valid",
-                    summary="what is before the cut has all earlier versions of each key",
-                    proof=proofs.sides_held(members.logs, cut),
-                )
+                summary = "what is before the cut has all earlier versions of each key"
+                yield _held("closure", cut, summary, proofs.sides_held(members.logs, cut))
 
     def _external(self) -> Iterable[Judgement]:
         operations = self.given.operations
@@ -330,22 +302,11 @@ class _Checker:
             if inversion is None:
                 summary = "what is before the cut has all that its clients knew"
                 assert members is not None
-                proof = proofs.sides_held(members.logs, cut)
-                yield Judgement(
-                    level="external-causality", cut=cut, result="valid", summary=summary, proof=proof
-                )
+                yield _held("external-causality", cut, summary, proofs.sides_held(members.logs, cut))
                 continue
             named = (inversion.earlier.xid, inversion.later.xid)
             witness = self._of_client(witnesses.of_inversion(cut, inversion), *map(name_of, named))
-            yield Judgement(
-                level="external-causality",
-                cut=cut,
-                result="invalid",
-                summary=witness.summary,
-                count=1,
-                witnesses=(witness,),
-                proof=proofs.inversion(inversion),
-            )
+            yield _proved("external-causality", cut, witness, proofs.inversion(inversion))
 
     def _acknowledged(self) -> Iterable[Judgement]:
         operations = self.given.operations
@@ -370,7 +331,7 @@ class _Checker:
                 yield skipped("acknowledged", cut, missing[place], lacks=True)
             else:
                 summary = "what was acknowledged before is in it, and nothing that was invoked after its end"
-                yield Judgement(level="acknowledged", cut=cut, result="valid", summary=summary)
+                yield _held("acknowledged", cut, summary)
 
     def _state(self) -> Iterable[Judgement]:
         given = self.given
@@ -402,8 +363,7 @@ class _Checker:
             ):
                 yield skipped("state", cut, "there is nothing to compare the restored state with", lacks=True)
             else:
-                summary = f"the restored state is what it should be{note}"
-                yield Judgement(level="state", cut=cut, result="valid", summary=summary)
+                yield _held("state", cut, f"the restored state is what it should be{note}")
 
     def _keys_of_torn(self, cut: str) -> frozenset[str]:
         if self.members is None or cut not in self.judged_cuts:
@@ -426,7 +386,24 @@ class _Checker:
             else:
                 cause = cut.causes[0] if cut.causes else ""
                 summary = "it finished everywhere" if ended.is_finished else f"it did not finish: {cause}"
-                yield Judgement(level="finish", cut=cut.id, result="valid", summary=summary)
+                yield _held("finish", cut.id, summary)
+
+
+def _held(level: Level, cut: str, summary: str, proof: Proof | None = None) -> Judgement:
+    return Judgement(level=level, cut=cut, result="valid", summary=summary, proof=proof)
+
+
+def _proved(
+    level: Level,
+    cut: str,
+    witness: Witness,
+    proof: Proof,
+    *,
+    count: int = 1,
+    shown: picture.Picture | None = None,
+) -> Judgement:
+    """Invalid, with a proof of this one of `count` violations, and its picture."""
+    return replace(_invalid(level, cut, [witness]), count=count, proof=proof, picture=shown)
 
 
 def _unknown(level: Level, cut: str, why: str) -> Judgement:

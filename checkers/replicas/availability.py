@@ -82,15 +82,8 @@ class Asked:
 
     def of_node(self, code: int) -> Asked:
         at = numpy.flatnonzero(self.node == code)
-        return Asked(
-            self.begun_ns[at],
-            self.ended_ns[at],
-            self.type[at],
-            self.is_served[at],
-            self.node[at],
-            self.f[at],
-            self.words,
-        )
+        columns = (self.begun_ns, self.ended_ns, self.type, self.is_served, self.node, self.f)
+        return Asked(*(column[at] for column in columns), self.words)
 
     def codes(self, column: Array) -> list[int]:
         """The codes of the words that a column has, in the order of the words."""

@@ -279,10 +279,10 @@ def _different(one: Mapping[object, Any], other: Mapping[object, Any]) -> list[o
 
 
 def _divergence(space: str, one: Dump, other: Dump, keys: Sequence[object]) -> Witness:
-    held = [
-        f"key {key}: {_text(one, space, key)} at {one.node}, {_text(other, space, key)} at {other.node}"
-        for key in keys[:DIFFERENT_MAX]
-    ]
+    held = []
+    for key in keys[:DIFFERENT_MAX]:
+        at = [f"{value_words(dump.spaces.get(space, {}).get(key))} at {dump.node}" for dump in (one, other)]
+        held.append(f"key {key}: {', '.join(at)}")
     count = f"{len(keys)} keys" if len(keys) > 1 else "one key"
     more = [] if len(keys) <= DIFFERENT_MAX else [f"… and {len(keys) - DIFFERENT_MAX} more keys"]
     summary = f"{one.node} and {other.node} differ in {count} of {space}: {held[0]}"
@@ -295,11 +295,6 @@ def _divergence(space: str, one: Dump, other: Dump, keys: Sequence[object]) -> W
         end_ns=max(one.operation.complete_ns or 0, other.operation.complete_ns or 0),
         explanation=(*held, *more),
     )
-
-
-def _text(dump: Dump, space: str, key: object) -> str:
-    held = dump.spaces.get(space, {})
-    return value_words(held.get(key))
 
 
 def _unknown_keys(dump: Dump, space: str, asked: set[str | None]) -> Iterator[Witness]:
