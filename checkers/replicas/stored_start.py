@@ -26,7 +26,7 @@ BEFORE = "acknowledged_before"
 def check(history: History, *, everywhere: bool = True) -> Verdict:
     """Whether the final dumps hold what was acknowledged before; `everywhere`: each of them must.
 
-    Unknown where nothing was, or not every member gave a dump. `details`: rows, dumps.
+    Unknown where nothing was, or not every member gave a dump. `details`: rows, dumps, vacuous.
     """
     before: dict[str, Any] = history.header.extra.get(BEFORE, {"space": "", "rows": []})
     space, rows = before["space"], before["rows"]
@@ -41,12 +41,11 @@ def check(history: History, *, everywhere: bool = True) -> Verdict:
             witnesses.append(_witness(space, row, without))
     result: Result = "valid"
     summary = f"what was acknowledged before the run is there ({many(len(rows), 'row')})"
-    if silent or not dumps or not rows:
-        result = "unknown"
-        summary = (
-            f"no final dump of {', '.join(silent)}" if silent else "nothing was acknowledged before the run"
-        )
-    details = {"rows": len(rows), "dumps": len(dumps)}
+    if silent or not dumps:
+        result, summary = "unknown", f"no final dump of {', '.join(silent) or 'any node'}"
+    elif not rows:
+        result, summary = "unknown", "nothing was acknowledged before the run"
+    details = {"rows": len(rows), "dumps": len(dumps), "vacuous": not rows}
     return concluded(NAME, witnesses, summary, result=result, model=MODEL, details=details)
 
 

@@ -85,6 +85,53 @@ def test_rows_of_before_are_found_by_what_they_are() -> None:
         assert stored_start.check(made).result == result
 
 
+UNSETTLED = {"type": "info", "process": "harness", "f": "settled", "value": False}
+NOTHING: list[Any] = []
+
+
+@pytest.mark.parametrize(
+    ("held", "everywhere", "result", "summary"),
+    [
+        (
+            {"n1": [["a", 1]], "n2": [["a", 1]]},
+            True,
+            "valid",
+            "what was acknowledged before the run is there",
+        ),
+        ({"n1": [["a", 1]], "n2": NOTHING}, True, "invalid", "n2 did not hold ['a', 1] in old at the end"),
+        ({"n1": [["a", 1]], "n2": NOTHING}, False, "valid", "what was acknowledged before the run is there"),
+        ({"n1": NOTHING, "n2": NOTHING}, False, "invalid", "n1, n2 did not hold ['a', 1] in old at the end"),
+        ({"n1": [["a", 1]]}, True, "unknown", "no final dump of n2"),
+        ({"n1": NOTHING}, True, "invalid", "n1 did not hold ['a', 1] in old at the end"),
+        ({"n1": NOTHING}, False, "unknown", "no final dump of n2"),
+    ],
+)
+def test_what_a_run_began_with_is_on_all_nodes_or_on_one(
+    held: dict[str, list[Any]], everywhere: bool, result: str, summary: str
+) -> None:
+    """A row that every node has lost would pass, or a node that may lag would be blamed."""
+    before = {"space": "old", "rows": [["a", 1]]}
+    lines = [line for node, rows in held.items() for line in dump(node, old=rows)]
+    made = history(*lines, nodes=("n1", "n2"), extra={"acknowledged_before": before})
+    verdict = stored_start.check(made, everywhere=everywhere)
+    assert verdict.result == result and verdict.summary.startswith(summary)
+    assert verdict.details["vacuous"] is False
+    if result == "invalid":
+        lacking = [node for node, rows in held.items() if not rows]
+        assert verdict.witnesses[0].node == (lacking[0] if len(lacking) == 1 else None)
+    if everywhere and len(held) == 2:  # nodes that were not quiet may lag
+        moving = history(UNSETTLED, *lines, nodes=("n1", "n2"), extra={"acknowledged_before": before})
+        assert stored_start.check(moving).result == "valid"
+
+
+def test_nothing_that_a_run_began_with_is_nothing_to_judge() -> None:
+    """A run that began with nothing would be said to have kept it."""
+    verdict = stored_start.check(history(*dump("n1"), nodes=("n1",)))
+    assert (verdict.result, verdict.details["vacuous"]) == ("unknown", True)
+    without = history(extra={"acknowledged_before": {"space": "old", "rows": [["a", 1]]}}, nodes=())
+    assert stored_start.check(without).summary == "no final dump of any node"
+
+
 @pytest.mark.parametrize(
     "value", [5, {"spaces": 5}, {"spaces": {"register": [5]}}, {"spaces": {"register": [["k"]]}}]
 )
