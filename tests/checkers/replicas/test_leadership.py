@@ -217,6 +217,48 @@ def test_a_promote_that_its_disk_holds_up_is_not_idle() -> None:
     ]
     stuck = [waiting(1, 2), waiting(1.6, 2), waiting(2.2, 2)]
     assert rules(*held, *stuck, leader_within_ns=5 * SECOND_NS) == []
+    slow["nodes"] = ["n2"]
+    assert rules(*held, *stuck, leader_within_ns=5 * SECOND_NS) == ["idle-promote"]
+
+
+def during(start_s: float, end_s: float | None, does: str, *nodes: str, **more: Any) -> list[dict[str, Any]]:
+    """A fault of these nodes; without an end its line is missing."""
+    line = {"process": "nemesis", "f": does}
+    asked = {"id": 1, "name": does, "does": does, "nodes": list(nodes), **more}
+    over = {"id": 1, "took_effect": True, "healed": True}
+    begun = [{**line, "time": start_s, "type": "invoke", "value": asked}]
+    return begun if end_s is None else [*begun, {**line, "time": end_s, "type": "info", "value": over}]
+
+
+def test_another_fault_excuses_only_what_it_can_have_caused() -> None:
+    """If it failed, a node would be excused by a fault of another one, or blamed for what an operator did."""
+    late, before, after = (
+        state(3.9, "n1", "owner", 2, "leader"),
+        state(2.6, "n1", term=3),
+        state(3.9, "n1", term=5),
+    )
+    assert rules(*cut(1, 4, CUT), *during(1.5, 3.8, "pause", "n2"), late) == ["unfenced"]
+    assert rules(*cut(1, 4, CUT), *during(1.5, 3.8, "pause", "n1"), late) == []
+    assert rules(*cut(1, 4, CUT), *during(2, 3, "failover", "n2"), before, after) == []
+    assert rules(*cut(1, 4, CUT), *during(2, 3, "pause", "n2"), before, after) == ["runaway-term"]
+    assert rules(*cut(1, 4, CUT), *options(2, 3, "n2", number=1), late) == []
+    assert rules(*cut(1, 4, CUT), *during(2, 3, "pause", "n2", options={"beat": 1}), late) == []
+    hows = [
+        judged(*cut(1, 4, CUT), *during(when, when + 0.1, "clock", node), late).witnesses[0].how
+        for when, node in ((0.5, "n1"), (0.5, "n2"), (5, "n1"))
+    ]
+    assert hows == ["its clock had been set", "", ""]
+
+
+def test_a_leader_is_missed_only_when_its_time_is_over() -> None:
+    """If it failed, a run that ended at once after its last fault would be said to have no leader."""
+    lines, within = [*cut(1, 4, CUT[:1]), SETTLED], {"leader_within_ns": 5 * SECOND_NS}
+    assert rules(*lines, state(9, "n3"), **within) == []
+    assert rules(*lines, state(9.1, "n3"), **within) == ["no-leader"]
+    assert rules(*lines, state(3.9, "n2", "owner"), state(9.1, "n3"), **within) == ["no-leader"]
+    assert rules(*lines, state(4, "n2", "owner"), state(9.1, "n3"), **within) == []
+    endless = during(5, None, "pause", "n3")
+    assert rules(*lines, *endless, state(9.1, "n3"), **within) == [], "it began at 5 s, and no line ends it"
 
 
 def options(start_s: float, end_s: float, *nodes: str, number: int = 0) -> list[dict[str, Any]]:
@@ -238,6 +280,8 @@ def test_a_follower_whose_mode_changes_deposes_nobody() -> None:
     assert rules(before, *options(3, 4, "n3"), state(5, "n3", "replica", 2), **timed) == []
     assert rules(before, *options(3, 4, "n1"), later, **timed) == []  # the leader itself
     assert rules(before, *options(3, 4, "n3", "n2"), later, **timed) == []  # nobody need be left to lead
+    other_option = during(3, 4, "options", "n3", options={"replication_timeout": 1})
+    assert rules(before, *other_option, later, **timed) == []
     assert rules(before, *options(3, 4, "n3"), later) == []  # real time depends on the machine
     cut_before = cut(1, 2, CUT)
     assert rules(*cut_before, before, *options(3, 4, "n3", number=1), later, **timed) == []
