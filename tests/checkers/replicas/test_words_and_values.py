@@ -170,3 +170,17 @@ def test_a_value_that_was_there_at_first_proves_no_overruled_rollback(f: str, st
     made = history({"type": "invoke", **asked}, {"type": "info", **asked, "error": "rollback (217)"}, *shown)
     assert overruled.check(made).result == "invalid"
     assert overruled.check(made.starting_at(start)).result == "valid"
+
+
+def test_only_a_reported_rollback_can_be_overruled() -> None:
+    """A write of which the client heard nothing would be called an overruled rollback as soon as a node holds it."""
+    lines: list[dict[str, Any]] = []
+    for value, error in ((1, "rollback (217)"), (2, "timeout")):
+        asked = {"f": "write", "value": value, "key": "k", "node": "n1"}
+        lines += [{"type": "invoke", **asked}, {"type": "info", **asked, "error": error}]
+    made = overruled.check(history(*lines, *dump("n1", register=[["k", 2]])))
+    assert (made.result, made.details["rolled_back"], made.details["vacuous"]) == ("valid", 1, False)
+    assert made.summary == "no write that was reported rolled back was there at the end (1 write)"
+    nothing = overruled.check(history(*lines[2:], *dump("n1", register=[["k", 2]])))
+    assert (nothing.result, nothing.details["vacuous"]) == ("valid", True)
+    assert nothing.summary == "nothing to judge: no write was reported rolled back"
