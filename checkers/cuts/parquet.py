@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 import numpy
 
-from checkers.cuts.trace import CUT_MARK, MARK, Life, Trace
+from checkers.cuts.trace import CUT_MARK, MARK, NOT_RECORDED, RECEIVE, SEND, Life, Trace
 from checkers.history.errors import NOT_JSON, HistoryError
 
 FORMAT = b"qsync-trace"
@@ -99,7 +99,7 @@ def read(path: Path, *, whole: bool = True) -> Trace:
         columns = _read(file, names)
         xid, xids = _transactions(file) if whole else (numpy.zeros(0, numpy.int32), ())
         marks = numpy.array(head.marks, numpy.int64).reshape(-1, 3)
-        return Trace(
+        trace = Trace(
             lives=tuple(_lives(head)),
             **columns,
             xid=xid,
@@ -114,6 +114,23 @@ def read(path: Path, *, whole: bool = True) -> Trace:
             fields={**{int(row): {"cut": head.cuts[cut]} for row, cut, _ in head.marks}, **head.fields},
             is_one_clock=head.is_one_clock,
         )
+        _check(trace)
+        return trace
+
+
+def _check(trace: Trace) -> None:
+    """Raise ValueError if a code stands for nothing."""
+    sends, receives = (trace.peer[trace.kind == kind] for kind in (SEND, RECEIVE))
+    for name, codes, first, end in (
+        ("kind", trace.kind, SEND, MARK + 1),
+        ("seq", trace.seq, 0, 1 << 31),
+        ("what", trace.what, -1, len(trace.words)),
+        ("peer", sends, 0, len(trace.peers)),
+        ("peer", receives, NOT_RECORDED, len(trace.lives)),
+        ("mark", trace.mark_row, 0, len(trace)),
+    ):
+        if len(codes) and not first <= codes.min() <= codes.max() < end:
+            raise ValueError(f"{codes.max()} is no {name}")
 
 
 def _read(file: Any, names: list[str]) -> dict[str, Any]:
@@ -133,7 +150,7 @@ def _transactions(file: Any) -> tuple[Any, tuple[str, ...]]:
     """The codes of transactions by row, and their names."""
     if _XID not in file.schema_arrow.names:
         return numpy.zeros(0, numpy.int32), ()
-    column = file.read(columns=[_XID]).column(_XID).unify_dictionaries().combine_chunks()
+    column = file.read(columns=[_XID]).column(_XID).dictionary_encode().unify_dictionaries().combine_chunks()
     if hasattr(column, "chunks"):  # a column without rows has no chunk
         return numpy.zeros(0, numpy.int32), ()
     return column.indices.fill_null(-1).to_numpy(zero_copy_only=False), tuple(column.dictionary.to_pylist())
@@ -167,7 +184,7 @@ def _damage_refused(path: Path) -> Iterator[None]:
 
     try:
         yield
-    except (pyarrow.ArrowException, *NOT_JSON, LookupError, ValueError) as error:
+    except (pyarrow.ArrowException, *NOT_JSON, LookupError, ValueError, OverflowError) as error:
         why = str(error)
     except OSError as error:
         if error.errno is not None:

@@ -5,9 +5,12 @@ from __future__ import annotations
 import re
 from dataclasses import fields, replace
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import numpy
+import pyarrow
+import pyarrow.parquet
 import pytest
 
 from checkers.cuts import Cut, Given, Trace, check, jsonl, messages, neighbourhood, parquet, trace_of
@@ -56,6 +59,51 @@ def test_a_damaged_parquet_is_refused(tmp_path: Path, damage: bytes | None) -> N
     path.write_bytes(whole[:20] + bytes([whole[20] ^ 255]) + whole[21:] if damage is None else damage)
     with pytest.raises(HistoryError, match=r"trace\.parquet"):
         parquet.read(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *(
+            ("marks", [[10**30, 0, 0]]),
+            ("marks", [[99, 0, 0]]),
+            ("marks", [[-1, 0, 0]]),
+            ("marks", [[0, 7, 0]]),
+        ),
+        *(("words", []), ("peers", []), ("kind", 9), ("peer", 9), ("seq", -1), ("xid", [[1]])),
+    ],
+)
+def test_a_code_that_stands_for_nothing_is_refused(tmp_path: Path, name: str, value: Any) -> None:
+    """The check of such a file ends with a traceback, or judges rows that are not there."""
+    table, head = _table(tmp_path)
+    if name in head:
+        head[name] = value
+    else:
+        column = pyarrow.array(value * len(table) if isinstance(value, list) else [value] * len(table))
+        kept = column if isinstance(value, list) else column.cast(table.schema.field(name).type)
+        table = table.set_column(table.schema.get_field_index(name), name, kept)
+    with pytest.raises(HistoryError, match=r"trace\.parquet"):
+        parquet.read(_written(tmp_path, table, head))
+
+
+def test_names_of_transactions_may_be_plain_text(tmp_path: Path) -> None:
+    """A table that a program has written again, without its dictionary, ends with a traceback."""
+    table, head = _table(tmp_path)
+    names = table.column("xid").cast(pyarrow.string())
+    table = table.set_column(table.schema.get_field_index("xid"), "xid", names)
+    _same(parquet.read(_written(tmp_path, table, head)), scripts.trace(SCRIPT))
+
+
+def _table(folder: Path) -> tuple[Any, dict[str, Any]]:
+    parquet.write(folder / "trace.parquet", scripts.trace(SCRIPT))
+    table = pyarrow.parquet.read_table(folder / "trace.parquet")
+    return table, msgspec.json.decode(table.schema.metadata[parquet.FORMAT])
+
+
+def _written(folder: Path, table: Any, head: dict[str, Any]) -> Path:
+    table = table.replace_schema_metadata({parquet.FORMAT: msgspec.json.encode(head)})
+    pyarrow.parquet.write_table(table, folder / "trace.parquet")
+    return folder / "trace.parquet"
 
 
 @pytest.mark.parametrize(
