@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 import numpy
 
-from checkers.cuts.trace import CUT_MARK, MARK, NOT_RECORDED, RECEIVE, SEND, Life, Trace
+from checkers.cuts.trace import CUT_MARK, LIFE, MARK, NOT_RECORDED, RECEIVE, SEND, Life, Trace
 from checkers.history.errors import NOT_JSON, HistoryError
 
 FORMAT = b"qsync-trace"
@@ -158,17 +158,9 @@ def _transactions(file: Any) -> tuple[Any, tuple[str, ...]]:
 
 def _lives(head: _Head) -> Iterator[Life]:
     first = 0
-    for node, life, rows, wall_ns, time_ns, over_ns, torn in head.lives:
-        yield Life(
-            node=node,
-            life=life,
-            first=first,
-            end=first + rows,
-            wall_ns=wall_ns,
-            time_ns=time_ns,
-            over_ns=over_ns,
-            torn=torn,
-        )
+    for node, life, rows, *rest in head.lives:
+        known: dict[str, Any] = dict(zip(LIFE, (node, life, *rest), strict=True))
+        yield Life(first=first, end=first + rows, **known)
         first += rows
 
 

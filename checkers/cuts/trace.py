@@ -57,6 +57,10 @@ class Life:
         return f"{self.node} (life {self.life})"
 
 
+LIFE = ("node", "life", "wall_ns", "time_ns", "over_ns", "torn")
+"""What is known of a life but for its rows."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trace:
     """m rows of the lives, which stand by node, and by time within a node.
@@ -195,18 +199,8 @@ class _Builder:
             first = len(self.table)
             for row in life.rows:
                 self._row(row)
-            lives.append(
-                Life(
-                    node=life.node,
-                    life=life.life,
-                    first=first,
-                    end=len(self.table),
-                    wall_ns=life.wall_ns,
-                    time_ns=life.time_ns,
-                    over_ns=life.over_ns,
-                    torn=life.torn,
-                )
-            )
+            known = {name: getattr(life, name) for name in LIFE}
+            lives.append(Life(first=first, end=len(self.table), **known))
         table = numpy.array(self.table, numpy.int64).reshape(-1, 6)
         marks = numpy.array(self.marks, numpy.int64).reshape(-1, 3)
         kind, seq, peer, what, xid = (

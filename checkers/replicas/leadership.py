@@ -26,13 +26,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from checkers.history.faults import (
-    HOLDS_UP_NOBODY,
-    LOSES_TIME,
-    SETS_CLOCKS,
-    Cut,
-    FaultSpan,
-)
+from checkers.history.faults import HOLDS_UP_NOBODY, LOSES_TIME, SETS_CLOCKS, Cut, FaultSpan
 from checkers.history.history import History, State
 from checkers.history.members import at_the_end, counts
 from checkers.history.spans import Spans, of_faults

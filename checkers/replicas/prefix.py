@@ -236,11 +236,8 @@ class _Explained:
 
 
 def _verdict(witnesses: Sequence[Witness], counts: _Counts, unanswered: int) -> Verdict:
-    reads, asked, stale_ms_max = (
-        counts.reads,
-        counts.reads + unanswered,
-        round(counts.stale_ms_max, 3),
-    )
+    reads, stale_ms_max = counts.reads, round(counts.stale_ms_max, 3)
+    asked = reads + unanswered
     details: dict[str, Any] = {
         "replica_reads": reads,
         "asked": asked,

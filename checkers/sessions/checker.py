@@ -18,16 +18,7 @@ from checkers.history.values import identity, many, value_words
 from checkers.limits import Limits, OutOfTime, look, within
 from checkers.sessions.own_writes import READ_YOUR_WRITES, cycle_of_own_writes
 from checkers.sessions.steps import Key, Reads, all_but_dirty, keys_of
-from checkers.sessions.version_graph import (
-    Chains,
-    Edge,
-    Kind,
-    chain_graph,
-    chains,
-    cycle,
-    edges_of,
-    graph,
-)
+from checkers.sessions.version_graph import Chains, Edge, Kind, chain_graph, chains, cycle, edges_of, graph
 from checkers.verdict import WITNESSES_MAX, Result, Verdict, Witness
 
 Skipped = tuple[Key, str]

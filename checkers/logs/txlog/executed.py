@@ -31,15 +31,7 @@ from checkers.logs.txlog.columns import LogColumns
 from checkers.logs.txlog.given import Given
 from checkers.logs.txlog.kernels import NEVER
 from checkers.logs.txlog.queues import room
-from checkers.logs.txlog.records import (
-    Backup,
-    Rare,
-    Recovered,
-    Recovering,
-    Rejoined,
-    Restored,
-    Split,
-)
+from checkers.logs.txlog.records import Backup, Rare, Recovered, Recovering, Rejoined, Restored, Split
 from checkers.logs.txlog.report import Breach, Report
 
 Array = Any  # numpy's
