@@ -12,7 +12,7 @@ in effect.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
 from typing import Any
 
@@ -82,8 +82,8 @@ class Asked:
 
     def of_node(self, code: int) -> Asked:
         at = numpy.flatnonzero(self.node == code)
-        columns = (self.begun_ns, self.ended_ns, self.type, self.is_served, self.node, self.f)
-        return Asked(*(column[at] for column in columns), self.words)
+        columns = ("begun_ns", "ended_ns", "type", "is_served", "node", "f")
+        return replace(self, **{name: getattr(self, name)[at] for name in columns})
 
     def codes(self, column: Array) -> list[int]:
         """The codes of the words that a column has, in the order of the words."""
