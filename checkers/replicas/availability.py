@@ -32,6 +32,7 @@ NAME = "availability"
 SECOND_NS = 1_000_000_000
 HEARTBEAT_NS = 300_000_000
 QUANTILES = {"p50": 0.50, "p95": 0.95, "p99": 0.99, "max": 1.0}
+WINDOWS_MAX = 1_000_000  # seconds: 11 days
 AT_ONCE = 1 << 18  # questions that are put in order with the answers at a time
 _ASKED, _UNSERVED, _SERVED = range(3)
 """Events at a moment. At equal times, invocations come first."""
@@ -96,7 +97,8 @@ def check(history: History) -> Verdict:
 
     - gaps: node → [{"from_s", "to_s"}], longest_gap: {"node", "from_s", "to_s", "ms"} or None
     - cluster_gaps: the same for all nodes together (somewhere a question ended ok)
-    - per_second: {"ok": [...], "fail": [...], "info": [...]}, windows of 1 s from the run's beginning
+    - per_second: {"ok": [...], "fail": [...], "info": [...]}, windows of 1 s from the run's beginning; empty if there
+      are more than WINDOWS_MAX, as in a record of another tool with the time of day
     - latency_ms: f → {"no fault" | "fault": {"p50", "p95", "p99", "max", "count"}} of what ended ok
     - ok, fail, info, ok_under_fault: counts (phase load); ok_under_fault: ended while a fault that took effect was on
     - unserved_ms: node → sum of its gaps
@@ -209,8 +211,9 @@ def _per_second(asked: Asked) -> dict[str, list[int]]:
     times_ns: Array = numpy.where(asked.ended_ns < 0, asked.begun_ns, asked.ended_ns)
     seconds = times_ns // SECOND_NS
     windows = 1 + int(seconds.max())
+    known, windows = (seconds, windows) if windows <= WINDOWS_MAX else (seconds[:0], 0)
     return {
-        TYPES[how]: numpy.bincount(seconds[asked.type == how], minlength=windows).tolist()
+        TYPES[how]: numpy.bincount(known[asked.type[: len(known)] == how], minlength=windows).tolist()
         for how in (OK, FAIL, INFO)
     }
 

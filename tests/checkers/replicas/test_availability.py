@@ -92,6 +92,18 @@ def test_load_under_faults_and_series() -> None:
     assert details["latency_ms"]["write"]["no fault"]["count"] == 2
 
 
+def test_a_record_with_the_time_of_day_has_no_windows() -> None:
+    """Otherwise every second since 1970 takes its places in memory, 13 GB for each kind of answer."""
+    now_ns = 1_700_000_000_000_000_000
+    events = [
+        Event(index=index, time_ns=now_ns + index, type=type_, process=0, f="read", node="n1")  # type: ignore[arg-type]
+        for index, type_ in enumerate(("invoke", "ok"))
+    ]
+    details = availability.check(History.of(Header(nodes=("n1",)), events)).details
+    assert details["per_second"] == {"ok": [], "fail": [], "info": []}
+    assert (details["ok"], details["gaps"]) == (1, {"n1": []})
+
+
 def test_nothing_asked_is_unknown() -> None:
     """An empty run would look available."""
     assert availability.check(history_of()).result == "unknown"
