@@ -33,7 +33,7 @@ def check(
 ) -> None:
     """Raise RefusedError unless the proof shows what a level says ("valid" or "invalid") of the cut."""
     try:
-        before = {node: _before(logs, node, cut) for node in logs.nodes}
+        before = {node: _before(logs, node, cut) for node in logs.nodes if node in baseline}
         takes = _participants(logs, baseline)
         _copies(logs, cut, before, takes)
         match level, result, proof["kind"]:
@@ -106,7 +106,7 @@ def _copies(logs: Logs, cut: str, before: Befores, takes: Mapping[int, set[str]]
     Such a node lacks records: its log begins late, or data came as a copy. The first base snapshot after that holds the
     copy.
     """
-    for node in logs.nodes:
+    for node in before:
         start = _mark(logs, node, START, cut)
         lacks = node in logs.cut_off
         own = {int(logs.xid[row]) for row in _records(logs, node) if logs.kind[row] == COMMITTED}
@@ -119,7 +119,7 @@ def _copies(logs: Logs, cut: str, before: Befores, takes: Mapping[int, set[str]]
                 continue
             given = {
                 xid
-                for other in logs.nodes
+                for other in before
                 if other != node
                 for xid in _committed_before_base(logs, other, int(logs.cut[record]))
             }
@@ -167,7 +167,7 @@ def _versions(logs: Logs, node: str) -> dict[int, list[tuple[int, int]]]:
 
 def _prefixes(logs: Logs, before: Befores, takes: Mapping[int, set[str]], _: Sequence[Operation]) -> None:
     writers: dict[tuple[int, int], int] = {}
-    for node in logs.nodes:
+    for node in before:
         for key, versions in _versions(logs, node).items():
             earlier: int | None = None
             for version, xid in versions:

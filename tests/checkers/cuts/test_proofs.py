@@ -187,3 +187,15 @@ def test_a_forged_proof_about_logs_is_refused(name: str) -> None:
     script, level, result, proof = LOGS[name]
     with pytest.raises(verify.RefusedError):
         verify_logs.check(scripts.logs(script), ("n1", "n2"), "k1", level, result, proof, ASKED)
+
+
+def test_the_log_of_no_baseline_server_refuses_nothing() -> None:
+    """A right verdict on a cut is refused for the log of a server that came later."""
+    held = "t1 t3 S:k1 F:k1"
+    logs = scripts.logs({"n1": held, "n2": held, "n3": "t1 t3 S:k1 F:k1-t1"})
+    marks = {"n1": [2, 3], "n2": [2, 3]}
+    proof = {"kind": "sides", "marks": marks}
+    verify_logs.check(logs, ("n1", "n2"), "k1", "closure", "valid", proof)
+    proof = {"kind": "sides", "marks": {**marks, "n3": [2, 3]}}
+    with pytest.raises(verify.RefusedError, match="is on both sides|lacks a version"):
+        verify_logs.check(logs, ("n1", "n2", "n3"), "k1", "transactions", "valid", proof)
