@@ -59,7 +59,8 @@ def check(
     closings = _Closings.of(known)
     witnesses: list[Witness] = []
     for name, cell in cells.items():
-        witnesses += _overtaken(history, name, cell, _Closings.of(known, name))
+        of_cell = _Closings.of(write for write in known if name in write.cells)
+        witnesses += _overtaken(history, name, cell, of_cell)
         witnesses += _out_of_order(history, name, cell)
         witnesses += _late(history, name, cell, closings)
     submitted = [each for each in history.operations if each.is_submitted]
@@ -211,10 +212,8 @@ class _Closings:
     first: Sequence[_Known]
 
     @classmethod
-    def of(cls, known: Iterable[_Known], cell: Cell | None = None) -> _Closings:
-        """Of all writes, or of those to one cell."""
-        chosen = [write for write in known if cell is None or cell in write.cells]
-        chosen.sort(key=lambda write: write.operation.invoke_index)
+    def of(cls, known: Iterable[_Known]) -> _Closings:
+        chosen = sorted(known, key=lambda write: write.operation.invoke_index)
         first = list(chosen)
         # A write invoked even later stands behind, too: so the soonest known one of all from here on decides.
         for position in range(len(first) - 2, -1, -1):

@@ -135,6 +135,7 @@ def test_a_submitted_write_that_took_effect_out_of_its_turn_is_refused(text: str
         AT_ONCE + read(3, "x", 1),
         ELSEWHERE + read(3, "x", 1),
         ELSEWHERE + read(3, "x", None),
+        ELSEWHERE.replace("x", "-") + read(3, "-", 1),
         ADDED + read(3, "s", [2]) + read(4, "s", [2]),
         ADDED + read(3, "s", [1, 2]),
         APPENDED + txn(3, [["r", "x", [1, 2]]]),
