@@ -8,8 +8,9 @@
 An element is *known* from when its add was answered, or from the first read that showed it (an add of unknown outcome
 may take effect at any later time, or never). A read that was invoked later and lacks the element is *stale*; if no
 later read shows it again, the element is *lost*. If there are final reads (phase "final"), only they decide what is
-lost: each must show every element that was known before it. Otherwise reads at replicas count for what they show, not
-for what they lack. An element is *never read* if no read was invoked after it was known.
+lost: each must show every element that was known before it. If the record says that the nodes had not settled, this
+holds of those at the fixed owner alone. Otherwise reads at replicas count for what they show, not for what they lack.
+An element is *never read* if no read showed it, and none that counts lacked it when it was known.
 
 Rules: lost, duplicated (twice in one read), never-added, added-by-failure, before-its-add (the read ended before the
 add was invoked); and stale, if not `stale_allowed`. The latencies in the details are, as in Jepsen's set-full, from the
@@ -39,7 +40,10 @@ Reads = Callable[[str | None, str | None], bool]
 
 @dataclass(slots=True)
 class Element:
-    """One element: its add, since when it was surely there, and the last reads that showed and that lacked it."""
+    """One element: its add, since when it was surely there, and the last reads that showed and that lacked it.
+
+    `gone`: the read by which it is lost.
+    """
 
     value: Value
     add: Operation
@@ -47,6 +51,7 @@ class Element:
     known_ns: int = 0
     present: Operation | None = None
     absent: Operation | None = None
+    gone: Operation | None = None
 
     @property
     def missed(self) -> Operation | None:
@@ -56,21 +61,14 @@ class Element:
         return self.absent
 
     @property
-    def lost(self) -> bool:
-        missed = self.missed
-        return missed is not None and (
-            self.present is None or self.present.invoke_index < missed.invoke_index
-        )
-
-    @property
     def never_read(self) -> bool:
         return self.known_index is not None and self.missed is None and self.present is None
 
     @property
     def latency_ms(self) -> float:
-        """From known to the invocation of the last read that lacked it."""
-        missed = self.missed
-        return 0.0 if missed is None else max(0.0, (missed.invoke_ns - self.known_ns) / 1e6)
+        """From known to the invocation of the last read that lacked it; if it is lost, of the last that showed it."""
+        last = self.missed if self.gone is None else self.present
+        return 0.0 if last is None else max(0.0, (last.invoke_ns - self.known_ns) / 1e6)
 
 
 def check(
@@ -184,15 +182,16 @@ def _from_nowhere(key: str | None, adds: Sequence[Operation], shows: Shows) -> I
 def _lost(key: str | None, elements: Sequence[Element], finals: Shows) -> Iterator[Witness]:
     final = [(read, set(values)) for read, values in finals]
     for element in elements:
-        missing = element.missed if element.lost else None
+        missing, present = element.missed, element.present
         if final:
             missing = next((read for read, there in final if _lacks(element, read, there)), None)
+        elif missing is not None and present is not None and present.invoke_index > missing.invoke_index:
+            missing = None
+        element.gone = missing
         if missing is not None:
             summary = f"{shown(element.value)} was {_how_known(element)}, and is gone in a later read"
             summary += f" at {missing.node}" if missing.node else ""
-            named = [
-                operation for operation in (element.add, element.present, missing) if operation is not None
-            ]
+            named = [operation for operation in (element.add, present, missing) if operation is not None]
             yield witness("lost", summary, named, key=key, node=missing.node)
 
 
@@ -208,7 +207,7 @@ def _how_known(element: Element) -> str:
 def _stale(key: str | None, elements: Sequence[Element]) -> Iterator[Witness]:
     for element in elements:
         missed = element.missed
-        if missed is not None and not element.lost:
+        if missed is not None and element.gone is None:
             summary = (
                 f"a read asked {element.latency_ms:.1f} ms after {shown(element.value)} was there lacks it"
             )
@@ -217,18 +216,19 @@ def _stale(key: str | None, elements: Sequence[Element]) -> Iterator[Witness]:
 
 def _verdict(witnesses: list[Witness], elements: Sequence[Element], reads: int) -> Verdict:
     known = [element for element in elements if element.known_index is not None]
-    lost = sum(witness.rule == "lost" for witness in witnesses)
-    stale = [element for element in known if element.missed is not None and not element.lost]
-    never = sum(element.never_read for element in known)
+    lost = [element for element in known if element.gone is not None]
+    there = [element for element in known if element.gone is None and not element.never_read]
+    stale = [element for element in there if element.missed is not None]
+    never = len(known) - len(lost) - len(there)
     details: dict[str, Any] = {
         "added": len(elements),
         "known": len(known),
         "reads": reads,
-        "lost": lost,
+        "lost": len(lost),
         "stale": len(stale),
         "never_read": never,
-        "stable_ms": _spread([element.latency_ms for element in known if not element.lost]),
-        "lost_ms": _spread([element.latency_ms for element in known if element.lost]),
+        "stable_ms": _spread([element.latency_ms for element in there]),
+        "lost_ms": _spread([element.latency_ms for element in lost]),
         "findings": [],
     }
     if stale:

@@ -345,3 +345,39 @@ def test_a_write_that_failed_is_not_said_to_be_asked_by_nobody(checker: str) -> 
     (failed,) = (jsonl.read(file) for file in path.glob("failed*.jsonl") if file.stem != "failed-read")
     (found,) = CHECKERS[checker](failed).witnesses
     assert found.summary.endswith("although every write of it surely failed")
+
+
+def _set_full(*lines: Line) -> dict[str, Any]:
+    return dict(CHECKERS["set-full"](history_of(lines)).details)
+
+
+def test_an_element_was_lost_when_a_read_showed_it_last() -> None:
+    """As in Jepsen: a lost element would be said to have lived until the last read of the run."""
+    added = Line("invoke", 0, "add", 7), Line("ok", 0, "add", 7)
+    shows = Line("invoke", 1, "read"), Line("ok", 1, "read", [7])
+    lacks = Line("invoke", 1, "read"), Line("ok", 1, "read", [])
+    details = _set_full(*added, *shows, *lacks, *lacks)
+    assert (details["lost"], details["lost_ms"]["max"], details["stable_ms"]) == (1, 1.0, {})
+    assert _set_full(*added, *lacks)["lost_ms"]["max"] == 0.0
+    assert _set_full(*added, *lacks, *shows)["stable_ms"]["max"] == 1.0
+
+
+def test_an_element_that_no_read_can_have_missed_was_stable_at_no_time() -> None:
+    """Elements of which nothing is known would make the store look quick."""
+    details = _set_full(
+        *(Line("invoke", 1, "read"), Line("ok", 1, "read", [])),
+        *(Line("invoke", 0, "add", 7), Line("ok", 0, "add", 7)),
+    )
+    assert (details["never_read"], details["stable_ms"]) == (1, {})
+
+
+def test_an_element_that_a_final_read_lacks_is_lost_and_not_stale() -> None:
+    """The details would contradict the verdict: lost by one final read, and stale because another one shows it."""
+    added = Line("invoke", 0, "add", 7), Line("ok", 0, "add", 7)
+    finals = (
+        Line(type_, process, "read", value, phase="final")
+        for process, shown in ((1, []), (2, [7]))
+        for type_, value in (("invoke", None), ("ok", shown))
+    )
+    details = _set_full(*added, *finals)
+    assert (details["lost"], details["stale"], details["findings"]) == (1, 0, [])
