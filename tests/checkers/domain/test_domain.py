@@ -381,3 +381,11 @@ def test_an_element_that_a_final_read_lacks_is_lost_and_not_stale() -> None:
     )
     details = _set_full(*added, *finals)
     assert (details["lost"], details["stale"], details["findings"]) == (1, 0, [])
+
+
+def test_sums_beyond_floats_are_judged() -> None:
+    """The checker would break on two balances that a float holds, and on their sum that it does not."""
+    shown = {"a": 1.5e308, "b": 1.5e308, "c": 0.1}
+    reads = history_of([Line("invoke", 1, "read"), Line("ok", 1, "read", shown)])
+    verdict = run_safely(CHECKERS["bank"], reads, name="bank")
+    assert (verdict.result, verdict.details["total"]) == ("valid", 3 * 10**308)
