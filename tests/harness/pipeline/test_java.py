@@ -57,9 +57,16 @@ def test_the_wrapper_leaves_out_one_flag_and_keeps_every_other_word(tmp_path: Pa
 def test_without_any_java_the_message_says_what_was_looked_at(tmp_path: Path) -> None:
     """If it failed, somebody without a Java would see a traceback of Spark's."""
     fake(tmp_path, "1.8.0_392")
-    with pytest.raises(java.NoJava, match=r"java on the PATH is version 1, .*try: .*openjdk-17") as raised:
+    with pytest.raises(java.NoJava, match=r"java on the PATH is version 8, .*try: .*openjdk-17") as raised:
         java.find({"PATH": str(tmp_path)})
     assert raised.value.exit_code == 3
+
+
+def test_a_script_that_only_calls_a_java_is_passed_over(tmp_path: Path) -> None:
+    """With asdf or jenv, Spark would look for bin/java beside their shims, and not start."""
+    shim = fake(tmp_path / "shims", "17.0.1")
+    with pytest.raises(java.NoJava, match=f"version 17 by a script, {shim}"):
+        java.find({"PATH": str(shim.parent)})
 
 
 def test_a_version_that_is_written_beside_a_java_is_read_there(tmp_path: Path) -> None:
@@ -69,6 +76,8 @@ def test_a_version_that_is_written_beside_a_java_is_read_there(tmp_path: Path) -
         'IMPLEMENTOR="x"\nJAVA_VERSION="21.0.8"\nJAVA_VERSION_DATE="2025"\n'
     )
     assert java.version_of(program) == 21
+    (tmp_path / "home" / "release").write_text('JAVA_VERSION="1.8.0_392"')
+    assert java.version_of(program) == 8
     (tmp_path / "home" / "release").write_text("nothing of the kind")
     assert java.version_of(program) == 17
     (tmp_path / "home" / "release").write_text('JAVA_VERSION="21.0.8"')
