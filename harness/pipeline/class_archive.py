@@ -86,22 +86,24 @@ def make(java: Java) -> bool:
     assert archive is not None
     unfinished = archive.with_name(f"{archive.name}.{os.getpid()}")
     try:
-        with scratch("classes") as folder, suppress(subprocess.TimeoutExpired):
-            if java.home.is_relative_to(sys.prefix):  # that of PyPI lacks the archive that ours stands on
-                _run([str(java.home / "bin" / "java"), "-Xshare:dump"])
+        with scratch("classes") as folder:
             words = [sys.executable, "-P", "-m", "harness.cli.small_analysis", str(folder)]
-            # Whatever it leaves when it is ended goes, too.
-            _run(words, {MAKES: str(unfinished), "TMPDIR": str(folder)})
+            is_of_pypi = java.home.is_relative_to(sys.prefix)  # it lacks the archive that ours stands on
+            is_ready = not is_of_pypi or _run([str(java.home / "bin" / "java"), "-Xshare:dump"])
+            # Whatever it leaves when it is ended goes, too: half an archive would be taken for one ever after.
+            if not (is_ready and _run(words, {MAKES: str(unfinished), "TMPDIR": str(folder)})):
+                unfinished.unlink(missing_ok=True)
         unfinished.touch()
         unfinished.replace(archive)
         return archive.stat().st_size > 0
     except OSError:
-        unfinished.unlink(missing_ok=True)
         return False
+    finally:
+        unfinished.unlink(missing_ok=True)
 
 
-def _run(words: list[str], more: Mapping[str, str] | None = None) -> None:
-    """Run a program for TAKES_AT_MOST_S at most, and kill all processes that it started."""
+def _run(words: list[str], more: Mapping[str, str] | None = None) -> bool:
+    """Run a program for TAKES_AT_MOST_S at most, and kill all processes that it started. False if it took longer."""
     process = subprocess.Popen(
         words,
         env=os.environ | dict(more or {}),
@@ -112,6 +114,9 @@ def _run(words: list[str], more: Mapping[str, str] | None = None) -> None:
     )
     try:
         process.wait(TAKES_AT_MOST_S)
+        return True
+    except subprocess.TimeoutExpired:
+        return False
     finally:
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, signal.SIGKILL)

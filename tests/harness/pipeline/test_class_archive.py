@@ -66,7 +66,7 @@ def test_making_one_takes_no_longer_than_it_may_and_leaves_no_half_of_it(
     java = Java(tmp_path / home, 17, "JAVA_HOME")
     program = tmp_path / home / "bin" / "java"
     program.parent.mkdir(parents=True)
-    program.write_text("#!/bin/sh\nexec sleep 60\n")
+    program.write_text(f'#!/bin/sh\necho half > "${class_archive.MAKES}"\nexec sleep 60\n')
     program.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(program))
     monkeypatch.setattr(class_archive, "TAKES_AT_MOST_S", 0.2)
