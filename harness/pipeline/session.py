@@ -61,10 +61,9 @@ def session(
         with _environment(jvm, master), _stderr_to(log):
             spark = _started(master, settings, log)
         try:
-            if not master.startswith("local"):
-                for package in SHIPPED:
-                    spark.sparkContext.addArchive(f"{packed(ROOT / package, folder)}#{package}")
             with in_one_line(SparkError, f"its own words are in {log}"):
+                for package in () if master.startswith("local") else SHIPPED:
+                    spark.sparkContext.addArchive(f"{packed(ROOT / package, folder)}#{package}")
                 yield spark
         finally:
             with _stderr_to(log):

@@ -1,0 +1,33 @@
+"""A Spark session that meets an error, without Spark."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from harness.pipeline import java, session
+
+protocol = pytest.importorskip("py4j.protocol")
+
+
+def test_a_master_that_goes_away_while_the_packages_are_sent_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """If it failed, a master that is lost at the very beginning would end the verb with a traceback of py4j."""
+
+    def add_archive(path: str) -> None:
+        raise protocol.Py4JError("the master went away")
+
+    spark = SimpleNamespace(sparkContext=SimpleNamespace(addArchive=add_archive))
+    found = java.Java(tmp_path, 17, "JAVA_HOME")
+    monkeypatch.setattr(java, "find", lambda environ: found)
+    monkeypatch.setattr(session, "_started", lambda *named: spark)
+    monkeypatch.setattr(session, "_stop", lambda spark: None)
+    monkeypatch.setattr(session, "packed", lambda package, folder: package)
+    with (
+        pytest.raises(session.SparkError, match="the master went away; its own words are in"),
+        session.session("spark://127.0.0.1:7077", log=tmp_path / "log"),
+    ):
+        pass
