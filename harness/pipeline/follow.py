@@ -47,6 +47,7 @@ def follow(
     with (
         session(master, conf=conf, log=folder / "_spark.log") as spark,
         scratch("follow") as checkpoint,
+        ended_by_signal() as ended,
     ):
         bring_in(spark, results, folder, tell)
         pages = (
@@ -62,25 +63,24 @@ def follow(
                     bring_in(spark, results, folder, tell)
                 looked_s = time.monotonic()
 
-        with ended_by_signal() as ended:
-            query = (
-                pages.select("path")
-                .writeStream.foreachBatch(lambda batch, number: look())
-                .option("checkpointLocation", str(checkpoint))
-                .trigger(processingTime=EVERY)
-                .start()
-            )
-            try:
-                tell(f"qsync: following {results}; Ctrl-C ends it")
-                while query.isActive and not until() and not ended.wait(0.2):
-                    if time.monotonic() - looked_s > every_s:
-                        look()
-                if query.exception() is not None:
-                    raise HarnessError(f"the stream broke off: {str(query.exception()).splitlines()[0]}")
-            finally:
-                with at_work:
-                    is_over.set()
-                query.stop()
+        query = (
+            pages.select("path")
+            .writeStream.foreachBatch(lambda batch, number: look())
+            .option("checkpointLocation", str(checkpoint))
+            .trigger(processingTime=EVERY)
+            .start()
+        )
+        try:
+            tell(f"qsync: following {results}; Ctrl-C ends it")
+            while query.isActive and not until() and not ended.wait(0.2):
+                if time.monotonic() - looked_s > every_s:
+                    look()
+            if query.exception() is not None:
+                raise HarnessError(f"the stream broke off: {str(query.exception()).splitlines()[0]}")
+        finally:
+            with at_work:
+                is_over.set()
+            query.stop()
         if ended.is_set():
             tell(ENDED)
 
@@ -99,17 +99,17 @@ def follow_address(
 ) -> None:
     """Follow runs or tables at an address: it is polled again and again, as Spark cannot watch it.
 
-    An object store that is away for a while is reported and asked again; every other error ends it.
+    After the first look a StoreError, as of an object store that is away for a while, is told, and the next look comes
+    in its time; every other error ends it.
     """
-    with session(master, conf=conf, log=log) as spark:
+    with session(master, conf=conf, log=log) as spark, ended_by_signal() as ended:
         bring_in(spark, results, place, tell, spool)
-        with ended_by_signal() as ended:
-            tell(f"qsync: following {results}, every {every_s:.0f} s; Ctrl-C ends it")
-            while not until() and not ended.wait(every_s):
-                try:
-                    bring_in(spark, results, place, tell, spool)
-                except StoreError as error:
-                    tell(f"qsync: {error.message}; the next look is in {every_s:.0f} s")
+        tell(f"qsync: following {results}, every {every_s:.0f} s; Ctrl-C ends it")
+        while not until() and not ended.wait(every_s):
+            try:
+                bring_in(spark, results, place, tell, spool)
+            except StoreError as error:
+                tell(f"qsync: {error.message}; the next look is in {every_s:.0f} s")
         if ended.is_set():
             tell(ENDED)
 

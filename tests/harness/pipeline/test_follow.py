@@ -47,6 +47,28 @@ def test_a_run_that_is_judged_again_is_looked_for(tmp_path: Path, monkeypatch: p
     assert len(looks) == 3
 
 
+@pytest.mark.parametrize("is_address", [False, True])
+def test_a_signal_lets_the_first_batch_finish(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_address: bool
+) -> None:
+    """The first batch is the longest one. Ctrl-C within a call to the JVM would break the session that it ends."""
+    looks: list[bool] = []
+    said: list[str] = []
+
+    def bring_in(*_: object) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        looks.append(True)
+
+    monkeypatch.setattr(follow, "session", lambda *_, **__: nullcontext(Stream()))
+    monkeypatch.setattr(follow, "bring_in", bring_in)
+    tables = tmp_path / "_tables"
+    if is_address:
+        follow.follow_address(tmp_path, tables, tmp_path, "local", {}, said.append, log=tmp_path / "log")
+    else:
+        follow.follow(tmp_path, tables, "local", {}, said.append)
+    assert (looks, said[-1]) == ([True], follow.ENDED)
+
+
 @pytest.mark.spark
 def test_runs_that_come_in_are_in_the_tables_and_a_signal_ends_it_in_order(tmp_path: Path) -> None:
     """If it failed, a person at night would look at yesterday's tables, or a service that is stopped would leave
