@@ -23,7 +23,20 @@ def paired(events: DataFrame) -> DataFrame:
     ]
     clients = events.where(F.col("process").isNotNull()).select("*", *following)
     ended = F.col("next_type").isNotNull() & (F.col("next_type") != "invoke")
-    answered = ended & (F.col("next_type") == "ok") & F.col("next_value").isNotNull()
+    is_ok = F.col("next_type") == "ok"
+    # One that failed, or whose outcome is unknown, shows what it polled from a log, and where its entries stand.
+    steps = F.when(~is_ok, F.from_json("next_value", "array<array<string>>"))
+    shows_logs = F.exists(
+        steps,
+        lambda step: (
+            (F.size(step) > 1)
+            & (
+                (F.get(step, 0) == "poll")
+                | ((F.get(step, 0) == "send") & F.get(step, F.size(step) - 1).startswith("["))
+            )
+        ),
+    )
+    answered = ended & F.col("next_value").isNotNull() & (is_ok | F.coalesce(shows_logs, F.lit(False)))
     return clients.where(F.col("type") == "invoke").select(
         "run",
         "process",

@@ -188,6 +188,31 @@ def test_an_invocation_is_paired_with_what_its_process_ended_next(spark: Any) ->
     )
 
 
+def test_the_value_of_an_operation_is_the_one_that_checkers_see(spark: Any) -> None:
+    """What an operation of unknown outcome polled from a log would be judged, and missing in the tables."""
+    from checkers.history import Event
+    from checkers.history.operation import paired
+    from harness.pipeline import operations
+
+    answers = [
+        *('[["poll",{"x":[[0,1]]}]]', '[["send","x",[3,7]]]', '[["send","x",7]]', '[["poll"]]', "[]", "[1]"),
+        *('"refused"', '{"poll":1}', "[[]]", "7", '[["w","x",1],["poll",{}]]'),
+    ]
+    lines, expected = [], []
+    for number, (type_, answer) in enumerate((t, a) for t in ("ok", "fail", "info") for a in answers):
+        invoke, completion = (
+            {"index": 2 * number + place, "type": kind, "process": number, "f": "txn", "value": value}
+            for place, (kind, value) in enumerate((("invoke", '["asked"]'), (type_, answer)))
+        )
+        lines += [invoke, completion]
+        both = [
+            Event(time_ns=0, **line | {"value": json.loads(line["value"])}) for line in (invoke, completion)
+        ]
+        value = json.dumps(paired(*both).value, separators=(",", ":"))
+        expected.append({"invoke_index": 2 * number, "value": value})
+    same(operations.paired(events(spark, *lines)), expected)
+
+
 def test_processes_of_different_runs_are_different(spark: Any) -> None:
     """If it failed, an operation of one run would end with an answer of another."""
     from harness.pipeline.operations import paired
