@@ -14,7 +14,7 @@ SURE = 0.05
 
 
 def trend(runs: DataFrame, latency: DataFrame) -> DataFrame:
-    """One row a campaign and version of the code, oldest first: outcomes, load, latency."""
+    """One row a version of the code in each campaign, oldest first: outcomes, load, latency."""
     worst = latency.groupBy("run").agg(F.max("p99_ns").alias("worst_p99_ns"))
     of_version = F.coalesce("code", F.lit(""))
     return (
@@ -130,7 +130,8 @@ def slowest(latency: DataFrame) -> DataFrame:
 
 
 def fault_coverage(faults: DataFrame, runs: DataFrame) -> DataFrame:
-    """One row a campaign, cluster and fault: how often it was injected, took effect, healed, and the load meanwhile."""
+    """One row a campaign, system, cluster, workload and fault: how often it was injected, took effect, healed, and the
+    load meanwhile."""
     cells = runs.select("run", "cluster", "system", "workload")
     lasted = F.when(F.col("took_effect"), F.col("heal_asked_ns") - F.col("all_in_effect_ns"))
     return (

@@ -228,15 +228,17 @@ class Overview:
     def _coverage(self) -> Section:
         rows = [
             (
-                row["campaign"], row["cluster"], row["name"], f"{row['runs']:,}", f"{row['injected']:,}",
-                f"{row['took_effect']:,}", f"{row['healed']:,}", f"{row['in_effect_s'] or 0:,.1f}",
-                f"{row['ok_meanwhile']:,}", f"{row['not_ok_meanwhile']:,}",
+                row["campaign"], row["system"] or "", row["cluster"] or "", row["workload"] or "", row["name"],
+                f"{row['runs']:,}", f"{row['injected']:,}", f"{row['took_effect']:,}", f"{row['healed']:,}",
+                f"{row['in_effect_s'] or 0:,.1f}", f"{row['ok_meanwhile']:,}", f"{row['not_ok_meanwhile']:,}",
             )
             for row in self.rows["fault_coverage"]
         ]  # fmt: skip
         columns = (
             "plan",
+            "system",
             "cluster",
+            "workload",
             "fault",
             "runs",
             "injected",
@@ -251,7 +253,7 @@ class Overview:
             "A fault took effect if there is evidence of it; operations count while it surely was in effect.",
             columns,
             rows,
-            frozenset(columns[3:]),
+            frozenset(columns[5:]),
         )
 
     def _slowest(self, target: Path) -> Section:
