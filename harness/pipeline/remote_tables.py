@@ -18,7 +18,6 @@ import secrets
 import shutil
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import unquote
@@ -47,7 +46,7 @@ class Manifest(msgspec.Struct, kw_only=True):
     version: int = VERSION
     files: dict[str, int] = {}
     gone: dict[str, float] = {}
-    state: dict[str, Any] = {}
+    state: State = msgspec.field(default_factory=State)
 
 
 class RemoteTables(Tables):
@@ -70,7 +69,7 @@ class RemoteTables(Tables):
         for file in self.folder.glob("*/**/*.parquet"):
             if self._name(file) not in self._manifest.files:
                 file.unlink()
-        return msgspec.convert(self._manifest.state, State)
+        return self._manifest.state
 
     def _none_yet(self) -> Manifest:
         """An empty manifest. StoreError if there are files: the first batch writes a manifest before any file, so this
@@ -150,7 +149,7 @@ class RemoteTables(Tables):
         fresh = Manifest(
             files=files | {name: path.stat().st_size for name, path in sent.items()},
             gone=self._manifest.gone | dict.fromkeys(sorted(gone), time.time()),
-            state=asdict(state),
+            state=state,
         )
         # Once more: sending took its time, and another call may have been quicker.
         self._must_be_as_read()

@@ -234,3 +234,16 @@ def test_a_manifest_of_somebody_else_is_refused(server: ObjectServer, tmp_path: 
         RemoteTables(HERE, tmp_path).opened(),
     ):
         pass
+
+
+def test_a_manifest_whose_state_is_not_ours_is_one_line(server: ObjectServer, tmp_path: Path) -> None:
+    """If it failed, a manifest that somebody edited would end analyze with a traceback."""
+    commit(tmp_path / "one", 1, "one")
+    store = ObjectStore(HERE)
+    manifest = msgspec.json.decode(store.read(HERE / MANIFEST) or b"")
+    store.write(HERE / MANIFEST, msgspec.json.encode(manifest | {"state": {"runs": 5}}))
+    with (
+        pytest.raises(StoreError, match=r"_manifest\.json is not ours: .*runs.*; try: another --tables"),
+        RemoteTables(HERE, tmp_path / "two").opened(),
+    ):
+        pass
