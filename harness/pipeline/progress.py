@@ -1,4 +1,4 @@
-"""How far an analysis is: a bar on a terminal, a line a second at most elsewhere."""
+"""How far an analysis is: a bar on a terminal; elsewhere a line every two seconds at most, and the last one."""
 
 from __future__ import annotations
 

@@ -104,7 +104,10 @@ def _key_and_value(row: tuple[object, ...]) -> tuple[str | None, str | None]:
 
 
 ROWS_A_BATCH = 20_000
-UNREADABLE = (OSError, ArithmeticError, ValueError, LookupError, TypeError, HarnessError, HistoryError)
+UNREADABLE = (
+    *(OSError, ArithmeticError, ValueError, LookupError, TypeError, RecursionError),
+    *(HarnessError, HistoryError),
+)
 """Errors of files that went away, or have bytes that are not rows: a number may be too large for a column."""
 
 

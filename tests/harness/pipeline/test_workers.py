@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import msgpack  # type: ignore[import-untyped]  # it ships no types
 import pyarrow
 import pytest
 
@@ -43,6 +44,18 @@ def test_rows_before_one_that_fits_no_column_are_kept(tmp_path: Path) -> None:
     given = pyarrow.RecordBatch.from_pylist([{"run": "a", "path": str(tmp_path)}])
     batches = workers._rows(iter([given]), read, "run string, number long")
     assert [row["number"] for batch in batches for row in batch.to_pylist()] == [1, 2]
+
+
+def test_a_value_that_is_too_deep_for_json_ends_the_rows_of_its_file(tmp_path: Path) -> None:
+    """msgpack reads 1,024 levels, and JSON is not written so deep: one record would end the job for all runs."""
+    deep = msgpack.unpackb(b"\x91" * 1_020 + b"\x01")
+
+    def read(run: str, path: Path) -> Any:
+        yield from ((run, *workers._key_and_value(("a", value))) for value in (1, deep, 2))
+
+    given = pyarrow.RecordBatch.from_pylist([{"run": "a", "path": str(tmp_path)}])
+    batches = workers._rows(iter([given]), read, "run string, key string, value string")
+    assert [row["value"] for batch in batches for row in batch.to_pylist()] == ["1"]
 
 
 def test_a_log_that_cannot_be_read_hides_no_other(tmp_path: Path) -> None:
