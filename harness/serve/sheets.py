@@ -16,7 +16,7 @@ from markupsafe import Markup
 
 from checkers.history.errors import NOT_JSON
 from checkers.history.values import many
-from harness.pages.json_door import clipped
+from harness.pages.json_door import as_time_ns, clipped
 from harness.pages.tables_page import Cell, Section, section_html, stylesheet
 from harness.pages.visible import visible
 from harness.serve import side_by_side
@@ -306,7 +306,7 @@ def operations(run: Run, lines: Sequence[bytes], first: int, whole: int, asked: 
         if lines
         else f"the record has {whole:,} events",
         f"{base}?from={max(first - EVENTS + AROUND, 0)}" if first > 0 else "",
-        f"{base}?from={after + AROUND}" if after < whole else "",
+        f"{base}?from={min(after + AROUND, whole - 1)}" if after < whole else "",
     )
     rows = [_event_row(first + place, line) for place, line in enumerate(lines)]
     return Sheet(
@@ -328,10 +328,10 @@ def _event_row(index: int, line: bytes) -> dict[str, Any]:
     if not isinstance(event, dict):
         event = {"value": line[:VALUE_MAX].decode(errors="replace"), "error": "this line cannot be read"}
     names = ("process", "type", "f", "key", "node", "role", "mode", "error")
-    time_ns = event.get("time_ns")
+    time_ns = as_time_ns(event.get("time_ns"))
     return {
         "index": index,
-        "at": f"{time_ns / 1e9:.4f} s" if isinstance(time_ns, int | float) else "",
+        "at": "" if time_ns is None else f"{time_ns / 1e9:.4f} s",
         **{name: clipped(_text(event.get(name)), 120) for name in names},
         "value": clipped(_text(event.get("value")), VALUE_MAX),
     }

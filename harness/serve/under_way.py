@@ -13,6 +13,7 @@ import msgspec
 from checkers.history import segments
 from checkers.history.errors import NOT_JSON
 from checkers.history.faults import ENDS_PROCESSES, in_todays_words
+from harness.pages.json_door import as_time_ns
 
 PORTION_BYTES = 8 << 20
 """The most that one look reads, so that no page waits for a record of gigabytes."""
@@ -54,7 +55,9 @@ class UnderWay:
     unreadable: int = 0
 
     def look(self) -> None:
-        """Read new lines; a torn last line waits for the next look. OSError if the record cannot be read."""
+        """Read new lines; a torn last line waits for the next look. OSError or HistoryError if the record cannot be
+        read.
+        """
         with segments.stream(self.path) as file:
             self.size = file.seek(0, 2)
             if self.size < self.offset:  # a different file
@@ -84,7 +87,7 @@ class UnderWay:
             self.unreadable += 1
 
     def _note(self, event: _Event) -> None:
-        self.time_ns = event.time_ns
+        self.time_ns = as_time_ns(event.time_ns) or self.time_ns
         if isinstance(event.process, int):
             self.phase = event.phase
             if event.phase == "final":

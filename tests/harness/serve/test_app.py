@@ -355,6 +355,32 @@ def test_operations_are_shown_around_the_one_that_is_asked_for(asked: Asked) -> 
     assert (to.status, to.headers["location"]) == (307, f"/runs/night/{OTHER}/operations?from=3")
 
 
+@pytest.mark.parametrize("events", [99, 101, 105, 215])
+def test_the_links_to_later_rows_lead_to_every_event_and_no_further(tmp_path: Path, events: int) -> None:
+    """If it failed, a page's own link would say "There is no event", or events would be on no page."""
+    run = store(tmp_path, "p", NAME)
+    lines = (run / "history.jsonl").read_text().splitlines(keepends=True)
+    (run / "history.jsonl").write_text("".join(lines[: events + 1]))
+    asked, target, seen = Asked(tmp_path), f"/runs/p/{NAME}/operations", set()
+    while target:
+        text = asked(target).text
+        assert "There is no event" not in text
+        seen.update(map(int, re.findall(r'<a href="\?from=(\d+)">', text)))
+        target = next(iter(re.findall(r'href="([^"]+)" rel="next"', text)), "")
+    assert seen == set(range(events))
+
+
+def test_a_time_that_no_float_holds_is_left_out(tmp_path: Path) -> None:
+    """If it failed, one damaged line would hide the operations around it, and the whole live view."""
+    run = store(tmp_path, "p", NAME, None)
+    line = json.dumps({"index": 0, "time_ns": 10**399, "type": "invoke", "process": 1, "f": "read"})
+    (run / "history.jsonl").write_text('{"format":"qsync-history"}\n' + line + "\n")
+    asked = Asked(tmp_path)
+    for page in ("operations", "live"):
+        assert asked(f"/runs/p/{NAME}/{page}").status == 200
+    assert asked.failed == []
+
+
 def test_two_runs_are_compared_line_by_line(asked: Asked) -> None:
     """If it failed, a difference between two runs would not be marked, or one that is none."""
     same = asked(f"/compare?a=night/{NAME}&b=night/{NAME}").text
