@@ -135,6 +135,8 @@ class Index:
         run = read_run(plan, Path(entry.path))
         if run is not None:
             self._runs[name], self._stamps[name] = run, stamp
+        elif known is not None:
+            del self._runs[name], self._stamps[name]
 
     def runs(self) -> list[Run]:
         """All runs, newest first."""
