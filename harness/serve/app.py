@@ -19,7 +19,7 @@ import tempfile
 from collections.abc import Awaitable, Callable, Iterator, MutableMapping
 from pathlib import Path
 from typing import Any, BinaryIO
-from urllib.parse import quote
+from urllib.parse import quote, unquote_to_bytes
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -161,8 +161,11 @@ class Served:
 
     def file(self, request: Request) -> Response:
         run = self._run(request)
-        path = self._inside(run.path, request.path_params["path"])
-        return FileResponse(path, filename=path.name, media_type="application/octet-stream")
+        # Not the path as text: there a byte that is no UTF-8 has become another character.
+        name = os.fsdecode(unquote_to_bytes(request.scope["raw_path"].split(b"/", 5)[-1]))
+        path = self._inside(run.path, name)
+        shown = path.name.encode(errors="replace").decode()
+        return FileResponse(path, filename=shown, media_type="application/octet-stream")
 
     def two_runs(self, request: Request) -> Response:
         one, other = (self._named(request, side) for side in "ab")

@@ -33,10 +33,17 @@ def first_rows(results: Path, name: str) -> Section:
     ]
     if not files:
         return Section(name, "No rows.", (), ())
-    table = pyarrow.dataset.dataset(
-        files, partitioning="hive", partition_base_dir=str(folder), format="parquet"
-    )
-    head, whole = table.head(ROWS), table.count_rows()
+    try:
+        table = pyarrow.dataset.dataset(
+            files, partitioning="hive", partition_base_dir=str(folder), format="parquet"
+        )
+        head, whole = table.head(ROWS), table.count_rows()
+        values = head.to_pylist()
+    except (
+        pyarrow.ArrowException,
+        ArithmeticError,
+    ) as error:  # files that do not fit each other, a day after 9999
+        raise ValueError(str(error)) from error
     columns = tuple(str(column) for column in head.column_names)
     numbers = {
         field.name
@@ -48,7 +55,7 @@ def first_rows(results: Path, name: str) -> Section:
             Cell(_text(row[column]), "prose") if _is_long(row[column]) else _text(row[column])
             for column in columns
         )
-        for row in head.to_pylist()
+        for row in values
     ]
     caption = f"The first {len(rows):,} of {whole:,} rows." if whole > len(rows) else f"{whole:,} rows."
     return Section(name, caption, columns, rows, frozenset(numbers))

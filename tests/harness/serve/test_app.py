@@ -232,6 +232,31 @@ def test_files_are_downloaded_and_stored_pages_are_alone(asked: Asked) -> None:
         assert stored.headers["x-content-type-options"] == "nosniff"
 
 
+def test_every_listed_file_is_downloaded(tmp_path: Path) -> None:
+    """If it failed, a name that is no UTF-8 would be a dead link, or break the server."""
+    folder = store(tmp_path, "night", NAME)
+    (folder / os.fsdecode(b"no \xff text")).write_text("all the same")
+    asked = Asked(tmp_path)
+    links = re.findall(r'href="([^"]+/files/[^"]+)"', asked(RUN).text)
+    assert len(links) == 6
+    assert [asked(link).status for link in links] == [200] * 6
+    assert asked(f"{RUN}/files/no%20%FF%20text").text == "all the same"
+    assert asked.failed == []
+
+
+def test_a_table_of_files_that_do_not_fit_each_other_cannot_be_read(tmp_path: Path) -> None:
+    """If it failed, a file of another version would be reported as a defect of ours."""
+    pyarrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    (tmp_path / "_tables" / "t").mkdir(parents=True)
+    for number, value in enumerate((1, ["x"])):
+        parquet.write_table(pyarrow.table({"a": [value]}), tmp_path / "_tables" / "t" / f"{number}.parquet")
+    asked = Asked(tmp_path)
+    answer = asked("/tables/t")
+    assert (answer.status, asked.failed) == (404, [])
+    assert "The table t cannot be read: " in answer.text
+
+
 @pytest.mark.parametrize(
     "target",
     [
