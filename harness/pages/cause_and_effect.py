@@ -1,8 +1,8 @@
 """The cause of an anomaly and its effects on one time axis: node states, faults, and the places of witnesses.
 
-The picture begins before the faults that were in effect at the cause or had just ended, and before the last change of
-the owner, but at most `BEFORE_NS` before the cause. It ends behind the last effect. If the first effect is near and the
-last one far, the far one stands at the right edge.
+The picture begins a margin before the faults that were in effect at the cause or had just ended, and before the last
+change of the owner, but at most the margin and `BEFORE_NS` before the cause. It ends behind the last effect. If the
+first effect is near and the last one far, the far one stands at the right edge.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from harness.pages.svg import Texts, element, joined
 from harness.pages.time_lanes import GUTTER, RIGHT, TimeLanes
 
 BEFORE_NS = 10_000_000_000
-"""How far before the cause the picture begins at most."""
+"""How far before the cause the picture begins at most, without its margin."""
 JUST_NS = 2_000_000_000
 """A fault that ended at most so long before the cause may have led to it."""
 LEAST_NS = 100_000_000
@@ -113,12 +113,13 @@ def _marks(moments: Sequence[Moment], lanes: TimeLanes) -> Markup:
 
 def _crashes(material: Material, lanes: TimeLanes) -> Markup:
     """A cross where a process ended by itself; the monitor's line about it may come later."""
-    parts = []
-    for event in [line for line in material.monitor if line.f == "crash"][:CRASHES_DRAWN]:
+    parts: list[Markup] = []
+    for event in (line for line in material.monitor if line.f == "crash"):
         value = as_mapping(event.value)
         at_ns = as_time_ns(value.get("at_ns"))
         at_ns = event.time_ns if at_ns is None else at_ns
-        if event.node in lanes.node_tops and lanes.scale.start_ns <= at_ns <= lanes.scale.end_ns:
+        is_here = lanes.scale.start_ns <= at_ns <= lanes.scale.end_ns and len(parts) < CRASHES_DRAWN
+        if event.node in lanes.node_tops and is_here:
             x, y = lanes.scale(at_ns), _middle(lanes, event.node)
             title = element("title", f"{event.node}: {as_text(value.get('how'), 200)}")
             cross = element("path", class_="mark", d=f"M{x - 5:.1f} {y - 5:.1f}l10 10m0 -10l-10 10")

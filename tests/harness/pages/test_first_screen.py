@@ -10,12 +10,13 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from checkers.history import Event
 from checkers.history.values import value_words, vclock_words
 from harness.campaigns.hunt import hunted
 from harness.cli.verbs.check import command
 from harness.judge.causes import ranked
 from harness.pages import material
-from harness.pages.cause_and_effect import BEFORE_NS, Moment, moments, window
+from harness.pages.cause_and_effect import BEFORE_NS, Moment, cause_and_effect, moments, window
 from harness.pages.fault_bands import fault_bands
 from harness.pages.page import html, linked
 from harness.run.assemble import parts_of
@@ -141,6 +142,16 @@ def test_what_is_earlier_than_the_cause_is_not_its_effect(tmp_path: Path) -> Non
     )
     read = material.read(folder)
     assert [each.kind for each in moments(ranked(read.verdict))] == ["cause"]
+
+
+def test_a_crash_in_the_picture_has_its_cross_after_many_earlier_ones(tmp_path: Path) -> None:
+    """If it failed, nodes that ended often before would hide the crash that the picture is about."""
+    read = material.read(with_witnesses(build(tmp_path / "run", "anomaly"), ("crash", CRASH)))
+    times_ns = [*range(1_000, 26_000, 1_000), CRASH["start_ns"]]
+    read.monitor = tuple(
+        Event(index=0, time_ns=ns, type="info", process="monitor", f="crash", node="n1") for ns in times_ns
+    )
+    assert 'class="event crash"' in cause_and_effect(read, ranked(read.verdict), ())
 
 
 def at(kind: str, time_s: float) -> Moment:
