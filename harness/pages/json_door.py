@@ -31,7 +31,7 @@ def as_mappings(value: object) -> tuple[Json, ...]:
 
 
 def as_whole(value: object) -> int | None:
-    """A whole number that fits into 62 bits, or None. True and False do not count as numbers."""
+    """A number without its fraction, if that fits into 62 bits, or None. True and False do not count as numbers."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
     return int(value) if abs(value) < 1 << 62 else None

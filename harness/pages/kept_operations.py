@@ -2,7 +2,8 @@
 
 The groups in their order: operations that a witness names; operations on the keys of witnesses; failed ones and those
 of unknown outcome; those that ran near the beginning or the end of a fault; all others. A group that does not fit is
-thinned out evenly. No group but the first takes more than half of the room that is left, so that each has a share.
+thinned out evenly. The first group may take all the room, and the last one all that is left. Each of the others takes
+at most half of what is left, so that the next ones have a share.
 """
 
 from __future__ import annotations

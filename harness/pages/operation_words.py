@@ -34,7 +34,7 @@ def operation_value(operation: Operation, limit: int, key: str | None = None) ->
             return f"→ {_or_nothing(operation.value, limit)}"
         case "read":
             return "→ ?" if operation.type == "info" else ""
-        case "cas" if len(pair := as_list(operation.value)) == 2:
+        case "cas" if len(pair := as_list(operation.value)) in (2, 3):  # behind the two what was there
             return f"{_or_nothing(pair[0], limit)}→{_or_nothing(pair[1], limit)}"
         case "txn":
             return transaction_words(as_list(operation.value), limit, key)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from itertools import accumulate
 from typing import TextIO
+from unicodedata import east_asian_width
 
 WIDTH = 78
 
@@ -22,7 +24,9 @@ def on_one_line(text: str, stream: TextIO) -> str:
         columns = os.get_terminal_size(stream.fileno()).columns
     except (OSError, ValueError):
         columns = 0
-    return text[: min(columns - 1, WIDTH) if columns else WIDTH]
+    room = min(columns - 1, WIDTH) if columns else WIDTH
+    ends = accumulate(1 + (east_asian_width(character) in "WF") for character in text)
+    return text[: sum(end <= room for end in ends)]
 
 
 def wants_colour(stream: TextIO, environ: Mapping[str, str]) -> bool:

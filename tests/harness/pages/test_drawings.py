@@ -146,6 +146,7 @@ def test_labels_say_what_was_asked_and_answered() -> None:
     assert label("read", None, "fail", error="timeout") == "read ✗ timeout · n1"
     assert label("read", None, None) == "read → ? · n1"
     assert label("cas", [3, 7], "fail", error="mismatch") == "cas 3→7 ✗ mismatch · n1"
+    assert label("cas", [3, 7], "ok", [3, 7, 3]) == "cas 3→7 · n1"
     assert label("dump", None, "ok", {"spaces": {"register": [["r3", 7]]}}) == "dump r3 = 7 · n1"
 
 

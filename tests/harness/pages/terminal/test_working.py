@@ -14,6 +14,7 @@ import pytest
 
 from harness.doing import doing, now
 from harness.pages.terminal import working as them
+from harness.pages.terminal.colour import on_one_line
 from harness.pages.terminal.working import working
 
 HERE = {"TERM": "xterm"}
@@ -125,3 +126,10 @@ def test_a_line_never_wraps(columns: int, longest: int) -> None:
             seen += os.read(ours, 1)
     os.close(ours)
     assert longest in {len(line) for line in seen.split(b"\r\x1b[K")}
+
+
+def test_a_wide_character_takes_two_columns() -> None:
+    """If it failed, the line of a file with a Chinese name would wrap, and a part of it stay at each drawing."""
+    assert on_one_line("試" * 100, io.StringIO()) == "試" * 39
+    assert on_one_line("x" * 77 + "試", io.StringIO()) == "x" * 77
+    assert on_one_line("試", io.StringIO()) == "試"
