@@ -2,8 +2,8 @@
 
 | operation | wrote | shows |
 |---|---|---|
-| write v, cas [old, new] or [old, new, was] | the cell of its key holds v, new | a cas that happened: old |
-| read | | the cell of its key: a value; of a list: its elements |
+| write v (a list v: see txn), cas [old, new] or [old, new, was] | the cell of its key holds v, new | a cas: old |
+| read | | the cell of its key: a value; of a list: its elements; of steps: see txn |
 | add v | the cell of its key has v | |
 | enqueue v; dequeue, drain | the cell of its key has v | elements |
 | txn [["w", k, v], ["append", k, v], ["r", k, …]] | cell k holds, has | cell k |

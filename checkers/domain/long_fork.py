@@ -13,7 +13,7 @@ have no order: rule long-fork. Parallel snapshot isolation allows it. No model a
 had asked to write by then, or that only failed writes had: rule never-written.
 
 Cost: n log n in the reads of each group of keys. Cannot see: reads of different groups of keys are not compared; keys
-that were written twice are left out.
+that were written with two values are left out.
 """
 
 from __future__ import annotations
@@ -71,11 +71,11 @@ def _micro(operation: Operation) -> Iterator[tuple[str, str, Any]]:
 
 
 def _written_twice(operations: Iterable[Operation]) -> set[str]:
-    written: dict[str, Any] = {}
+    written: dict[str, Value] = {}
     twice: set[str] = set()
     for operation in operations:
         for f, key, value in _micro(operation) if operation.type != "fail" else ():
-            if f in WRITES and written.setdefault(key, value) != value:
+            if f in WRITES and written.setdefault(key, identity(value)) != identity(value):
                 twice.add(key)
     return twice
 

@@ -389,3 +389,13 @@ def test_sums_beyond_floats_are_judged() -> None:
     reads = history_of([Line("invoke", 1, "read"), Line("ok", 1, "read", shown)])
     verdict = run_safely(CHECKERS["bank"], reads, name="bank")
     assert (verdict.result, verdict.details["total"]) == ("valid", 3 * 10**308)
+
+
+def test_a_key_of_two_values_is_left_out_by_their_identity() -> None:
+    """1 and true are two values: the key may have been written, deleted and written again."""
+    lines = [
+        Line(type_, process, "write", [["w", "x", value]])
+        for process, value in enumerate((1, True))
+        for type_ in ("invoke", "ok")
+    ]
+    assert CHECKERS["long-fork"](history_of(lines)).details["keys_skipped"] == ["x"]
