@@ -1,10 +1,10 @@
 """Durability: what was acknowledged is in the final state, on every node that shows one.
 
-Final states are the reads and dumps of phase "final". A value of a cell (write, cas, "w" of a transaction) must be
-there, or one that may have replaced it: overwritten is not lost. The value before the first write replaces nothing. An
-element of a cell (add, "append" of a transaction) must be in every list that shows the cell. `effects` says how
-operations are read. An operation of unknown outcome may be there or not. If the record says that the nodes had not
-settled, replicas may be behind: then only the final states of the fixed owner are judged.
+Final states are the reads, transactions and dumps of phase "final". A value of a cell (write, cas, "w" of a
+transaction) must be there, or one that may have replaced it: overwritten is not lost. The value before the first write
+replaces nothing. An element of a cell (add, "append" of a transaction) must be in every list that shows the cell.
+`effects` says how operations are read. An operation of unknown outcome may be there or not. If the record says that the
+nodes had not settled, replicas may be behind: then only the final states of the fixed owner are judged.
 
 Where nodes may stop for good and need not be equal in the end, `checkers.replicas.kept` requires less, by
 `gone_everywhere`: an acknowledged write must not be gone from every node.
@@ -52,11 +52,11 @@ def check(history: History) -> Verdict:
         "acknowledged": acknowledged,
         "final_states": len(finals),
         "nodes": sorted({sight.operation.node for sight in finals if sight.operation.node is not None}),
+        "vacuous": not acknowledged,
     }
     submitted = any(
         effect.operation.is_submitted for effects_of_cell in written.values() for effect in effects_of_cell
     )
-    details["vacuous"] = not acknowledged
     valid = f"{acknowledged} acknowledged effects are in {len(finals)} final states, or were replaced"
     return verdict(
         NAME, MODEL, witnesses, details, judged=len(finals) and (acknowledged or submitted), valid=valid

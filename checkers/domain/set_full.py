@@ -189,7 +189,9 @@ def _lost(key: str | None, elements: Sequence[Element], finals: Shows) -> Iterat
             missing = None
         element.gone = missing
         if missing is not None:
-            summary = f"{shown(element.value)} was {_how_known(element)}, and is gone in a later read"
+            is_ok = element.add.type == "ok"
+            known = "acknowledged" if is_ok else "seen, though its add was never acknowledged"
+            summary = f"{shown(element.value)} was {known}, and is gone in a later read"
             summary += f" at {missing.node}" if missing.node else ""
             named = [operation for operation in (element.add, present, missing) if operation is not None]
             yield witness("lost", summary, named, key=key, node=missing.node)
@@ -198,10 +200,6 @@ def _lost(key: str | None, elements: Sequence[Element], finals: Shows) -> Iterat
 def _lacks(element: Element, read: Operation, there: set[Value]) -> bool:
     known = element.known_index is not None and element.known_index < read.invoke_index
     return known and element.value not in there
-
-
-def _how_known(element: Element) -> str:
-    return "acknowledged" if element.add.type == "ok" else "seen, though its add was never acknowledged"
 
 
 def _stale(key: str | None, elements: Sequence[Element]) -> Iterator[Witness]:

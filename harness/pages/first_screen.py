@@ -49,8 +49,8 @@ def first_screen(material: Material, bands: Sequence[FaultBand]) -> FirstScreen:
     said = as_text(material.verdict.get("outcome"))
     outcome = said if said in VERDICTS else "no-verdict"
     title, reasons = _reasons(material, outcome)
-    sentences = as_text(material.verdict.get("sentence"), 1_200) or _sentence_without_verdict(material)
-    sentence, *followed = _FOLLOWED.split(sentences)
+    without = f"This run has no verdict; {len(material.load) or 'no'} operations were recorded."
+    sentence, *followed = _FOLLOWED.split(as_text(material.verdict.get("sentence"), 1_200) or without)
     return FirstScreen(
         outcome=outcome,
         badge=outcome.replace("-", " ").upper(),
@@ -68,10 +68,6 @@ def run_value(material: Material, name: str) -> str:
     header = getattr(material.header, name, None)
     candidates = (as_mapping(material.verdict.get("run")).get(name), header, material.plan.get(name))
     return next((as_text(value, 60) for value in candidates if value not in (None, "")), "")
-
-
-def _sentence_without_verdict(material: Material) -> str:
-    return f"This run has no verdict; {len(material.load) or 'no'} operations were recorded."
 
 
 def _facts(material: Material, bands: Sequence[FaultBand]) -> list[Fact]:

@@ -23,7 +23,7 @@ from markupsafe import Markup
 
 from harness.pages import node_states
 from harness.pages.fault_bands import FaultBand
-from harness.pages.json_door import Json, as_mappings, as_text, as_time_ns, as_whole
+from harness.pages.json_door import Json, as_mapping, as_mappings, as_text, as_time_ns, as_whole
 from harness.pages.svg import TEXT_SIZE, Scale, Texts, element, text_width
 from harness.pages.time_lanes import TimeLanes, lane_name, level
 
@@ -65,7 +65,7 @@ def queue_lanes(
     stretch: object, bands: Sequence[FaultBand], stories: Mapping[str, node_states.NodeStory]
 ) -> Markup:
     """The drawing; empty for a stretch without lanes. `stories`: by node."""
-    fields = stretch if isinstance(stretch, dict) else {}
+    fields = as_mapping(stretch)
     start_ns, end_ns = as_time_ns(fields.get("start_ns")), as_time_ns(fields.get("end_ns"))
     if start_ns is None or end_ns is None or end_ns <= start_ns:
         return Markup("")

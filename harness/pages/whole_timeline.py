@@ -175,7 +175,7 @@ def _packed(material: Material, chosen: Kept, head: Mapping[str, Any]) -> str:
     order = sorted(range(len(columns.nodes)), key=lambda node: columns.nodes[node])
     slices = 0
     if chosen.left_out:
-        slices = _slices(len(row_names))
+        slices = max(256, min(SLICES, SLICES_IN_ALL // max(len(row_names), 1)))
         lane_of = numpy.argsort(numpy.array(order)).astype(numpy.int32)[columns.node]
         lanes = {"row_density": (rows_of, len(row_names)), "node_density": (lane_of, len(order))}
         whole |= {
@@ -191,10 +191,6 @@ def _packed(material: Material, chosen: Kept, head: Mapping[str, Any]) -> str:
         "tables": tables,
     }
     return packed({**head, **more}, whole)
-
-
-def _slices(rows: int) -> int:
-    return max(256, min(SLICES, SLICES_IN_ALL // max(rows, 1)))
 
 
 def _density(columns: RunColumns, lane: NDArray[numpy.int32], lanes: int, end_ns: int, slices: int) -> Whole:

@@ -96,16 +96,17 @@ def gathered(frame: DataFrame) -> DataFrame:
 
 
 def _table(name: str, making: Making) -> DataFrame:
-    return _in_form(_placed(making()), name)
-
-
-def _placed(table: DataFrame) -> DataFrame:
-    """The table with campaign and day (UTC) from the run's name: `<plan>/<utc>-<seed>`."""
-    return table.withColumns(
+    """The columns of the written schema, in its order and of its types. Campaign and day (UTC) are from the run's name:
+    `<plan>/<utc>-<seed>`.
+    """
+    placed = making().withColumns(
         {
             "campaign": F.substring_index("run", "/", 1),
             "date": F.to_date(F.substring(F.substring_index("run", "/", -1), 1, 8), "yyyyMMdd"),
         }
+    )
+    return placed.select(
+        *[F.col(field.name).cast(field.dataType).alias(field.name) for field in TABLES[name].fields]
     )
 
 
@@ -123,13 +124,6 @@ def read_by(function: Callable[[Iterable[Any]], Iterator[Any]], schema: str, sca
     if not batches:
         return gathered(scanned.sparkSession.createDataFrame([], schema))
     return gathered(scanned.sparkSession.createDataFrame(pyarrow.Table.from_batches(batches), schema))
-
-
-def _in_form(table: DataFrame, name: str) -> DataFrame:
-    """The columns of the written schema, in its order and of its types."""
-    return table.select(
-        *[F.col(field.name).cast(field.dataType).alias(field.name) for field in TABLES[name].fields]
-    )
 
 
 def stored(spark: SparkSession, folder: Path, name: str, files: Sequence[Path]) -> DataFrame:

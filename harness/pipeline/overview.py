@@ -210,7 +210,7 @@ class Overview:
                 Cell(row["code"] or "unknown", "code"),
                 f"{row['runs']:,}",
                 Cell(parts=tuple((word, row[word.replace("-", "_")]) for word in self._counts())),
-                _percent(row["ok_share"]),
+                "" if row["ok_share"] is None else f"{100 * row['ok_share']:.1f} %",
                 "" if row["typical_worst_p99_ms"] is None else f"{row['typical_worst_p99_ms']:,.1f}",
                 _day(row["first_run"]),
                 _day(row["last_run"]),
@@ -318,10 +318,6 @@ def _in_short(rows: Rows) -> Rows:
 
 def _day(moment: Any) -> str:
     return str(moment)[:16]
-
-
-def _percent(share: float | None) -> str:
-    return "" if share is None else f"{100 * share:.1f} %"
 
 
 def _ms(time_ns: int | None) -> str:

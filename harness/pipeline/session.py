@@ -181,13 +181,10 @@ def _environment(jvm: java.Java, master: str) -> Iterator[None]:
     """Set the environment variables that Spark's scripts read. Workers run this Python. SPARK_HOME is unset, because
     it could start a different installation.
     """
-    wanted: dict[str, str] = {"JAVA_HOME": str(jvm.home), "PYSPARK_PYTHON": sys.executable}
-    if not master.startswith("local"):
-        wanted = {
-            "JAVA_HOME": str(jvm.home),
-            "PYSPARK_PYTHON": os.environ.get("PYSPARK_PYTHON", sys.executable),
-        }
-    elif "SPARK_LOCAL_IP" not in os.environ:
+    is_local = master.startswith("local")
+    python = None if is_local else os.environ.get("PYSPARK_PYTHON")
+    wanted = {"JAVA_HOME": str(jvm.home), "PYSPARK_PYTHON": python or sys.executable}
+    if is_local and "SPARK_LOCAL_IP" not in os.environ:
         wanted["SPARK_LOCAL_IP"] = "127.0.0.1"
     before = {name: os.environ.get(name) for name in (*wanted, "SPARK_HOME")}
     os.environ.update(wanted)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -62,11 +62,12 @@ def campaign(book: Journal, others: Sequence[Journal], has_page: bool) -> Sheet:
         sections += compared.sections(compare.compare(before, book), _link_of_run)
     done, whole = len(book.ended), len(book.head.tasks)
     result = stored(book.folder)
+    so_far = "anomaly" if night.counts["anomaly"] else "list"  # until there is a summary no more can be said
     return Sheet(
         title=f"{name}: {night.day}",
         place="Campaigns",
         crumbs=(("campaigns", "/campaigns"), (name, ""), (book.folder.name, "")),
-        tone=_tone(night.counts) if result is None else tone(result.exit_code),
+        tone=so_far if result is None else tone(result.exit_code),
         sentence=_state(book) if result is None else result.sentence,
         facts=(
             *((word, f"{count:,}", "runs") for word, count in night.counts.items()),
@@ -76,11 +77,6 @@ def campaign(book: Journal, others: Sequence[Journal], has_page: bool) -> Sheet:
         body=shown(sections),
         refreshes_ms=2000 if goes_on(book) else 0,
     )
-
-
-def _tone(counts: Mapping[str, int]) -> str:
-    """Of a campaign without a summary: until then an anomaly is all that can be said."""
-    return "anomaly" if counts["anomaly"] else "list"
 
 
 def _grid(book: Journal) -> Section:

@@ -50,20 +50,11 @@ def first_rows(results: Path, name: str) -> Section:
         for field in head.schema
         if pyarrow.types.is_integer(field.type) or pyarrow.types.is_floating(field.type)
     }
-    rows = [
-        tuple(
-            Cell(_text(row[column]), "prose") if _is_long(row[column]) else _text(row[column])
-            for column in columns
-        )
-        for row in values
-    ]
+    texts = ([_text(row[column]) for column in columns] for row in values)
+    rows = [[Cell(text, "prose") if len(text) > 40 else text for text in row] for row in texts]
     caption = f"The first {len(rows):,} of {whole:,} rows." if whole > len(rows) else f"{whole:,} rows."
     return Section(name, caption, columns, rows, frozenset(numbers))
 
 
 def _text(value: object) -> str:
     return clipped("" if value is None else str(value), TEXT_MAX)
-
-
-def _is_long(value: object) -> bool:
-    return len(_text(value)) > 40

@@ -40,7 +40,8 @@ class PlainView:
             lines.append(state_line(snapshot))
             self._next_ns = (snapshot.time_ns // EVERY_NS + 1) * EVERY_NS
         if lines and self._read:
-            self._write("".join(f"{_time(snapshot)}   {printable(line)}\n" for line in lines))
+            at = f"{snapshot.time_ns / 1e9:6.1f} s"
+            self._write("".join(f"{at}   {printable(line)}\n" for line in lines))
 
     def _write(self, text: str) -> None:
         """A reader that went away (`… | head`) ends the view, never the run."""
@@ -70,7 +71,3 @@ def state_line(snapshot: Snapshot) -> str:
     return "   ".join(
         word for word in (counts, f"{snapshot.rate_per_s:,.0f}/s", owner_words, away, faults) if word
     )
-
-
-def _time(snapshot: Snapshot) -> str:
-    return f"{snapshot.time_ns / 1e9:6.1f} s"
