@@ -47,7 +47,7 @@ _encode = json.JSONEncoder(ensure_ascii=False, default=str).encode
 
 
 def as_text(value: object, limit: int = 400) -> str:
-    """Text as it is, anything else as compact JSON; None is empty. Longer than `limit` is cut with an ellipsis."""
+    """Text as it is, anything else as JSON on one line; None is empty. Longer than `limit` is cut with an ellipsis."""
     if value is None:
         return ""
     if isinstance(value, str):

@@ -16,7 +16,7 @@ from markupsafe import Markup
 
 from checkers.history.errors import NOT_JSON
 from checkers.history.values import many
-from harness.pages.json_door import as_time_ns, clipped
+from harness.pages.json_door import as_text, as_time_ns, clipped
 from harness.pages.tables_page import Cell, Section, section_html, stylesheet
 from harness.pages.visible import visible
 from harness.serve import side_by_side
@@ -332,8 +332,8 @@ def _event_row(index: int, line: bytes) -> dict[str, Any]:
     return {
         "index": index,
         "at": "" if time_ns is None else f"{time_ns / 1e9:.4f} s",
-        **{name: clipped(_text(event.get(name)), 120) for name in names},
-        "value": clipped(_text(event.get("value")), VALUE_MAX),
+        **{name: as_text(event.get(name), 120) for name in names},
+        "value": as_text(event.get("value"), VALUE_MAX),
     }
 
 
@@ -382,12 +382,6 @@ def shown(sections: Iterable[Section]) -> Markup:
 
 def _tone(outcome: str) -> str:
     return outcome if outcome in ("valid", "anomaly", "unknown", "inconclusive", "no-verdict") else "list"
-
-
-def _text(value: object) -> str:
-    if value is None:
-        return ""
-    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
 
 
 def macro(name: str) -> Any:
