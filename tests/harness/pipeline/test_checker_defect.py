@@ -17,6 +17,7 @@ from harness.campaigns.journal import ToJudge
 from harness.campaigns.judging import judged
 from harness.pipeline import checking
 from harness.results import RunFolder
+from tests.checkers.brute.histories import Line, history_of
 from tests.harness.pipeline.stored_runs import store_run
 
 
@@ -42,3 +43,11 @@ def test_a_defect_on_a_worker_breaks_its_run_alone(tmp_path: Path, monkeypatch: 
     ended = judged(tmp_path, run, run_check)
     assert (ended.exit_code, ended.outcome) == (70, "broken")
     assert "CheckerDefect: a proof does not replay" in ended.sentence
+
+
+def test_a_long_key_that_means_nothing_to_the_model_is_one_task(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One malformed cas in a long record would end the job, and all of a night's runs would have nothing."""
+    monkeypatch.setattr(checking, "SEGMENT", 4)
+    lines = [Line(type_, 0, "cas", [1, 2, 3, 4], key="x") for _ in range(3) for type_ in ("invoke", "ok")]
+    history = history_of([*lines, *(replace(line, f="write", value=5) for line in lines[:4])])
+    assert list(checking._by_keys(history, 4)) == [checking.Task(checking.LINEARIZABLE, ("x",))]
