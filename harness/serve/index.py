@@ -168,6 +168,8 @@ class Index:
         return next(matching, None)
 
     def _book(self, folder: Path) -> Journal | None:
+        if any((folder / name).is_symlink() for name in (journal.HEAD, journal.RUNS, journal.SUMMARY)):
+            return None
         stamp = tuple(_stamp(folder / name) for name in (journal.HEAD, journal.RUNS))
         known = self._books.get(folder)
         if known is not None and known[0] == stamp:

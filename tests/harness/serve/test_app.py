@@ -454,6 +454,18 @@ def test_a_run_with_a_link_for_a_file_is_none(tmp_path: Path, name: str) -> None
         assert NAME not in each("/runs").text
 
 
+@pytest.mark.parametrize("name", ["campaign.json", "runs.jsonl", "summary.json"])
+def test_a_campaign_with_a_link_for_a_file_is_none(tmp_path: Path, name: str) -> None:
+    """If it failed, a link in a stored campaign would open a file outside of results/."""
+    folder = store_campaign(tmp_path / "results", "20261122T021700Z", "f1")
+    asked = Asked(tmp_path / "results")
+    assert len(asked.served.index.campaigns()) == 1
+    (folder / name).touch()
+    (folder / name).rename(tmp_path / name)
+    (folder / name).symlink_to(tmp_path / name)
+    assert asked.served.index.campaigns() == []
+
+
 def test_the_index_reads_a_folder_again_only_when_it_changed(tmp_path: Path) -> None:
     """If it failed, a judged run would stay without a verdict, a removed one stay listed, or every page read all."""
     now_s = [0.0]
