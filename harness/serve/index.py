@@ -219,7 +219,7 @@ def _folders(results: Path) -> Iterator[tuple[str, os.DirEntry[str]]]:
 
 
 def _campaign_folders(root: Path) -> Iterator[Path]:
-    for name in _entries(root):
+    for name in () if root.is_symlink() else _entries(root):
         for entry in _entries(Path(name.path)):
             yield Path(entry.path)
 

@@ -13,12 +13,14 @@ TEXT_MAX = 200
 
 
 def names(results: Path) -> list[str]:
-    """The names of the folders below _tables/. Links are skipped."""
+    """The names of the folders below _tables/. Links are skipped, also in its place."""
+    folder = results / FOLDER
     try:
-        paths = sorted(path for path in (results / FOLDER).iterdir() if not path.name.startswith(("_", ".")))
+        paths = [] if folder.is_symlink() else sorted(folder.iterdir())
     except OSError:
         return []
-    return [path.name for path in paths if path.is_dir() and not path.is_symlink()]
+    names = [path.name for path in paths if path.is_dir() and not path.is_symlink()]
+    return [name for name in names if not name.startswith(("_", "."))]
 
 
 def first_rows(results: Path, name: str) -> Section:

@@ -466,6 +466,19 @@ def test_a_campaign_with_a_link_for_a_file_is_none(tmp_path: Path, name: str) ->
     assert asked.served.index.campaigns() == []
 
 
+def test_no_link_stands_in_the_place_of_all_tables_or_campaigns(tmp_path: Path) -> None:
+    """If it failed, one link in results/ would open the tables and campaigns of another folder."""
+    results = tmp_path / "results"
+    store_campaign(results, "20261122T021700Z", "f1")
+    (results / "_tables" / "runs").mkdir(parents=True)
+    asked = Asked(results)
+    assert asked("/tables/runs").status == 200 and len(asked.served.index.campaigns()) == 1
+    for name in ("_tables", "_campaigns"):
+        (results / name).rename(tmp_path / name)
+        (results / name).symlink_to(tmp_path / name)
+    assert asked("/tables/runs").status == 404 and asked.served.index.campaigns() == []
+
+
 def test_the_index_reads_a_folder_again_only_when_it_changed(tmp_path: Path) -> None:
     """If it failed, a judged run would stay without a verdict, a removed one stay listed, or every page read all."""
     now_s = [0.0]
