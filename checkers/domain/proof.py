@@ -94,18 +94,18 @@ def active(history: History, operation: Operation) -> Iterator[FaultSpan]:
 
 
 def while_active(history: History, operation: Operation) -> tuple[str, ...]:
-    """A sentence for each active fault: its name, and on which side of it the node that answered was."""
-    end_ns = operation.complete_ns if operation.complete_ns is not None else operation.invoke_ns
-    during = operation.invoke_ns, end_ns
-    return tuple(_sentence(fault, operation.node, during) for fault in active(history, operation))
+    """A sentence for each active fault: its name, and on which side of it the node that answered (or was asked) was."""
+    return tuple(_sentence(fault, operation) for fault in active(history, operation))
 
 
-def _sentence(fault: FaultSpan, node: str | None, during: tuple[int, int]) -> str:
+def _sentence(fault: FaultSpan, operation: Operation) -> str:
+    node = operation.node
     unsure = "" if fault.took_effect else " (not known to have taken effect)"
     sentence = f"Meanwhile fault {fault.id} ({fault.name}) was active{unsure}"
     if node is None:
         return f"{sentence}."
-    links = fault.links_between(*during)
+    end_ns = operation.complete_ns if operation.complete_ns is not None else operation.invoke_ns
+    links = fault.links_between(operation.invoke_ns, end_ns)
     cut = sorted({other for link in links if node in link for other in link if other != node})
     if fault.does in CUTS and fault.links:
         side = f"{node}, cut off from {', '.join(cut)}" if cut else f"{node}, which it did not touch"
@@ -113,4 +113,5 @@ def _sentence(fault: FaultSpan, node: str | None, during: tuple[int, int]) -> st
         side = f"{node}, which it hit" if node in fault.nodes else f"{node}, which it did not hit"
     else:
         side = node
-    return f"{sentence}; the answer came from {side}."
+    is_open = operation.type == "info" and not operation.is_submitted
+    return f"{sentence}; {'the question went to' if is_open else 'the answer came from'} {side}."

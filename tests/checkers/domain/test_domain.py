@@ -15,7 +15,9 @@ from typing import Any
 import pytest
 
 from checkers import CHECKERS, run_safely
+from checkers.domain.proof import while_active
 from checkers.history import Event, Header, History, jsonl
+from checkers.history.operation import SUBMITTED
 from tests.checkers.brute.histories import Line, history_of
 
 Asked = tuple[str, str | None, Any]  # f, key, value
@@ -399,3 +401,24 @@ def test_a_key_of_two_values_is_left_out_by_their_identity() -> None:
         for type_ in ("invoke", "ok")
     ]
     assert CHECKERS["long-fork"](history_of(lines)).details["keys_skipped"] == ["x"]
+
+
+@pytest.mark.parametrize(
+    ("type_", "error", "words"),
+    [
+        ("ok", None, "the answer came from n1, which it hit."),
+        ("info", SUBMITTED, "the answer came from n1, which it hit."),
+        ("info", "timeout", "the question went to n1, which it hit."),
+    ],
+)
+def test_what_had_no_answer_is_not_said_to_have_one(type_: Any, error: str | None, words: str) -> None:
+    """A reader of a torn insert that timed out would look for its answer."""
+    fault = {"id": 1, "name": "kill", "does": "kill", "nodes": ["n1"]}
+    events = [
+        Event(index=0, time_ns=0, type="invoke", process="nemesis", f="kill", value=fault),
+        Event(index=1, time_ns=1, type="invoke", process=1, f="write", node="n1", value=1),
+        Event(index=2, time_ns=2, type=type_, process=1, f="write", node="n1", error=error),
+    ]
+    history = History.of(Header(nodes=("n1",)), events)
+    (sentence,) = while_active(history, history.operations[0])
+    assert sentence.endswith(words)
