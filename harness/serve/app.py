@@ -44,7 +44,6 @@ OVERVIEW = "overview.html"
 NUMBER_MAX = 1 << 53
 CHUNK_BYTES = 1 << 18
 TEXT_MAX = 200
-LOOPBACK = ("localhost", "127.0.0.1", "::1")
 POLICY = (
     "default-src 'none'; style-src 'self'; style-src-attr 'unsafe-inline'; script-src 'self'; connect-src 'self'; "
     "img-src data:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
@@ -334,9 +333,9 @@ def is_ours(header: str, host: str) -> bool:
     """
     name = header.strip().lower()
     name = name[1:].partition("]")[0] if name.startswith("[") else name.partition(":")[0]
-    if is_loopback(host):
-        return name in LOOPBACK or is_loopback(name)
-    if name in (host.lower(), *LOOPBACK):
+    if is_loopback(host) or is_loopback(name):
+        return is_loopback(name)
+    if name == host.lower():
         return True
     try:
         ipaddress.ip_address(name)

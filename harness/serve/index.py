@@ -61,7 +61,7 @@ class _Plan(msgspec.Struct):
 
     @property
     def configuration(self) -> str:
-        options = _decoded(bytes(self.options), dict[str, Any])
+        options = decoded(bytes(self.options), dict[str, Any])
         name = (options or {}).get("configuration")
         return name if isinstance(name, str) else ""
 
@@ -187,10 +187,10 @@ def goes_on(book: Journal) -> bool:
 
 def read_run(plan: str, path: Path) -> Run | None:
     """A run by its folder; None if it has no plan, or a file of it is a link, which may lead anywhere."""
-    settings = _decoded(path / PLAN, _Plan)
+    settings = decoded(path / PLAN, _Plan)
     if settings is None or any((path / name).is_symlink() for name in (PLAN, HISTORY, VERDICT)):
         return None
-    verdict = _decoded(path / VERDICT, _Verdict) or _Verdict()
+    verdict = decoded(path / VERDICT, _Verdict) or _Verdict()
     outcome = "inconclusive" if verdict.outcome == "not-evidence" else verdict.outcome
     if outcome == NO_VERDICT and time.time() - _stamp(path / HISTORY) / 1e9 < UNDER_WAY_S:
         outcome = GOES_ON
@@ -242,7 +242,8 @@ def _stamp(path: Path) -> int:
         return 0
 
 
-def _decoded(given: Path | bytes, kind: type[T]) -> T | None:
+def decoded(given: Path | bytes, kind: type[T]) -> T | None:
+    """The document of this kind in a file or in bytes; None if there is none."""
     try:
         data = given if isinstance(given, bytes) else given.read_bytes()
         return msgspec.json.decode(data, type=kind)

@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 import msgspec
 
 from checkers.history import HistoryError, segments
-from checkers.history.errors import NOT_JSON
 from harness.campaigns.judging import fingerprints_of
 from harness.pages.json_door import Json, as_mapping, as_mappings, clipped
 from harness.pages.tables_page import Cell, Section
 from harness.results.run_folder import HISTORY, PLAN, RunFolder
-from harness.serve.index import Run
+from harness.serve.index import Run, decoded
 
 READ_BYTES_MAX = 8 << 20
 """A page needs the record for fingerprints, and leaves them out for a larger record."""
@@ -35,7 +33,7 @@ class Stored:
 
     @classmethod
     def read(cls, run: Run) -> Stored:
-        return cls(run, _document(run.path / PLAN), RunFolder(run.path).read_verdict() or {})
+        return cls(run, decoded(run.path / PLAN, dict) or {}, RunFolder(run.path).read_verdict() or {})
 
 
 def sections(one: Stored, other: Stored) -> Iterator[Section]:
@@ -140,13 +138,6 @@ def _plan(of: Stored) -> dict[str, str]:
     left_out = ("drawn", "format", "version", "options")
     options = {f"option {name}": _text(value) for name, value in as_mapping(of.plan.get("options")).items()}
     return options | {name: _text(value) for name, value in of.plan.items() if name not in left_out}
-
-
-def _document(path: Path) -> Json:
-    try:
-        return as_mapping(msgspec.json.decode(path.read_bytes()))
-    except (OSError, *NOT_JSON):
-        return {}
 
 
 def _is_number(value: object) -> bool:
