@@ -51,7 +51,7 @@ class _Outcome:
 def check(history: History, *, model: str) -> Verdict:
     """Whether every answer of the operations of `model` (see MODELS) shows what was written.
 
-    `details`: reads. Raises KeyError for a model that is not in MODELS.
+    `details`: reads. Raises KeyError for a model that is not in MODELS, ModelError for values that it cannot have.
     """
     outcome = MODELS[model](history)
     valid = f"{outcome.reads} answers showed only what some client had asked for"
@@ -178,20 +178,25 @@ def _texts(history: History) -> _Outcome:
         pieces = [operation for operation in operations if operation.f != "get" and operation.type != "fail"]
         starts = {
             str(history.start.of(key) or ""),
-            *(str(operation.value) for operation in pieces if operation.f == "put"),
+            *(_text(operation) for operation in pieces if operation.f == "put"),
         }
-        appends = {str(operation.value) for operation in pieces if operation.f == "append"}
+        appends = {_text(operation) for operation in pieces if operation.f == "append"}
         gets = [operation for operation in _answered(operations) if operation.f == "get"]
         outcome.reads += len(gets)
         for get in gets:
-            text = "" if get.value is None else get.value
-            if not isinstance(text, str):
-                came = value_words(text, 60)
-                raise ModelError(expected="a text", came=came, index=get.invoke_index)
+            text = _text(get)
             if not _is_made_of(text, starts, appends):
                 why = ", and no puts and appends that may have happened make it"
                 outcome.witnesses.append(_wrong(get, key, value_words(text), why))
     return outcome
+
+
+def _text(operation: Operation) -> str:
+    """The text that an operation writes or shows; of a get, null is the empty one. Raises ModelError for no text."""
+    text = "" if operation.f == "get" and operation.value is None else operation.value
+    if isinstance(text, str):
+        return text
+    raise ModelError(expected="a text", came=value_words(text, 60), index=operation.invoke_index)
 
 
 def _is_made_of(text: str, starts: set[str], appends: set[str]) -> bool:

@@ -16,6 +16,7 @@ from checkers.domain import written
 from checkers.history import Event, Header, History
 from checkers.history.start import Start
 from checkers.models import EVENTUAL, MODELS
+from checkers.verdict import run_safely
 from tests import examples
 from tests.checkers.brute.histories import Line, history_of
 from tests.checkers.domain import etcd_twin
@@ -345,3 +346,11 @@ def test_a_counter_that_nobody_added_to_may_be_read_as_nothing() -> None:
     """If this fails, such a history is not judged under a promise without order, though the model knows it."""
     calls: list[Call] = [("read", "ok", None), ("add", "ok", 1), ("read", "ok", 1)]
     assert written.check(history_of(lines_of(*calls)), model="counter").result == "valid"
+
+
+@pytest.mark.parametrize(("put", "shown"), [(None, "None"), (5, "5"), (True, "True")])
+def test_what_is_no_text_was_not_written_as_one(put: Any, shown: str) -> None:
+    """A green light: no client asked to write the text "None", "5" or "True"."""
+    asked = history_of(lines_of(("put", "ok", put), ("get", "ok", shown)))
+    verdict = run_safely(written.check, asked, name=written.NAME, model="kv")
+    assert (verdict.result, "expected a text" in verdict.summary) == ("unknown", True)
