@@ -150,11 +150,11 @@ def check(
 
     `reads`: which reads must be fresh, by role and mode; `is_fixed`: one owner for the whole run; `is_equal`: all nodes
     hold the same in the end; `is_ordered`: replicas keep to the order. `details`: inserts, sights,
-    acknowledged, asynchronous (of the acknowledged ones).
+    acknowledged, asynchronous (of the acknowledged ones). Raises ModelError for values of another form.
     """
     ledger = Ledger(history, reads, is_fixed)
     for operation in history.select(f="insert"):
-        rows = frozenset(_rows(operation.value))
+        rows = frozenset(_rows(operation))
         insert = Insert(operation, rows, any(space == synchronous for space, _ in rows))
         ledger.inserts.append(insert)
         for row in rows:
@@ -215,7 +215,7 @@ def gone_everywhere(
     """For `kept`: acknowledged synchronous inserts of which no node holds anything."""
     held = {row for dump in dumps for row in _sight(dump).rows}
     for operation in history.select(f="insert", outcome="ok"):
-        rows = frozenset(_rows(operation.value))
+        rows = frozenset(_rows(operation))
         if any(space == synchronous for space, _ in rows) and not rows & held:
             summary = (
                 f"{_named(rows)}, acknowledged to process {operation.process}, are on no node in the end"
@@ -223,9 +223,18 @@ def gone_everywhere(
             yield witness("lost-row", summary, [operation, *dumps])
 
 
-def _rows(value: Any) -> Iterator[Row]:
-    """The rows that an insert writes, or a read shows; of a dump the keys of all spaces that have numbers for keys."""
-    spaces = value.get("spaces") if isinstance(value, Mapping) else None
+def _rows(operation: Operation) -> Iterator[Row]:
+    """The rows that an insert writes, or a read shows; of a dump the keys of all spaces that have numbers for keys.
+
+    Raises ModelError for an insert or a read with something else.
+    """
+    spaces = operation.value.get("spaces") if isinstance(operation.value, Mapping) else None
+    if operation.f != "dump" and not (
+        isinstance(spaces, Mapping) and all(map(_are_numbers, spaces.values()))
+    ):
+        came = value_words(operation.value, 60)
+        expected = "the rows as {spaces: {space: [whole number, …]}}"
+        raise ModelError(expected=expected, came=came, index=operation.invoke_index)
     for space, keys in spaces.items() if isinstance(spaces, Mapping) else ():
         for key in keys if isinstance(keys, list | tuple) else ():
             match key:
@@ -233,6 +242,10 @@ def _rows(value: Any) -> Iterator[Row]:
                     yield space, key
                 case [int() as first, *_]:
                     yield space, first
+
+
+def _are_numbers(keys: Any) -> bool:
+    return isinstance(keys, list | tuple) and all(type(key) is int for key in keys)
 
 
 def _sight(operation: Operation) -> Sight:
@@ -243,7 +256,7 @@ def _sight(operation: Operation) -> Sight:
     if any(bound is not None and type(bound) is not int for bound in bounds):
         came = value_words(list(bounds), 60)
         raise ModelError(expected="whole numbers as from and below", came=came, index=operation.invoke_index)
-    return Sight(operation, frozenset(_rows(value)), low, high, asked)
+    return Sight(operation, frozenset(_rows(operation)), low, high, asked)
 
 
 def _named(rows: frozenset[Row]) -> str:

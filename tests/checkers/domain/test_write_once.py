@@ -242,3 +242,15 @@ def test_a_node_goes_back_exactly_if_a_later_read_of_a_row_lacks_it() -> None:
         assert found == expected, seed
         outcomes.add(found)
     assert outcomes == {True, False}
+
+
+@pytest.mark.parametrize("f", ["insert", "read"])
+@pytest.mark.parametrize(
+    "value", [5, None, [1], {}, {"spaces": {"once": ["a"]}}, {"spaces": {"once": [True]}}]
+)
+def test_rows_of_another_form_are_not_judged(f: str, value: Any) -> None:
+    """A green light: a row that is not read as one would be missing nowhere."""
+    lines = [put(0, "ok", once=[1]), read(1, once=[1])]
+    lines[f == "read"]["value"] = value
+    with pytest.raises(ModelError, match="whole number"):
+        write_once.check(whole(lines, once=[1]))
