@@ -24,7 +24,7 @@ from typing import Any
 
 from checkers.domain.proof import is_judged, nowhere, shown, verdict, witness
 from checkers.history.history import History, by_key
-from checkers.history.operation import Operation
+from checkers.history.operation import Operation, micros
 from checkers.history.values import Value, identity, many
 from checkers.verdict import Verdict, Witness
 
@@ -32,12 +32,15 @@ NAME = "long-fork"
 MODEL = "reads of several keys have one order"
 
 Seen = Mapping[str, Any]
-READS = frozenset({"r", "read"})
-WRITES = frozenset({"w", "write"})
+READS = ("r", "read")
+WRITES = ("w", "write")
 
 
 def check(history: History) -> Verdict:
-    """Whether the reads of every group of keys have an order. `details`: reads, groups, keys_skipped."""
+    """Whether the reads of every group of keys have an order. `details`: reads, groups, keys_skipped.
+
+    Raises ModelError for values that are no micro-operations.
+    """
     groups: list[list[tuple[Operation, Seen]]] = []
     skipped: set[str] = set()
     witnesses: list[Witness] = []
@@ -64,10 +67,8 @@ def _groups(operations: Iterable[Operation], twice: set[str]) -> Iterable[list[t
 
 
 def _micro(operation: Operation) -> Iterator[tuple[str, str, Any]]:
-    if isinstance(operation.value, list):
-        for micro in operation.value:
-            if isinstance(micro, list) and len(micro) == 3 and isinstance(micro[0], str):
-                yield micro[0], str(micro[1]), micro[2]
+    if operation.value is not None:  # else nothing was answered
+        yield from micros(operation)
 
 
 def _written_twice(operations: Iterable[Operation]) -> set[str]:

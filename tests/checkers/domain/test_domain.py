@@ -422,3 +422,14 @@ def test_what_had_no_answer_is_not_said_to_have_one(type_: Any, error: str | Non
     history = History.of(Header(nodes=("n1",)), events)
     (sentence,) = while_active(history, history.operations[0])
     assert sentence.endswith(words)
+
+
+@pytest.mark.parametrize("value", [5, {"x": 1}, [["r", "x"]], ["r", "x", 1]])
+def test_a_read_of_several_keys_in_another_form_is_not_passed_over(value: Any) -> None:
+    """A green light: the reads that are understood would vouch for the others."""
+    pairs = (("r", "x", 1), ("r", "y", None))
+    understood = [Line("invoke", 1, "read"), Line("ok", 1, "read", [list(pair) for pair in pairs])]
+    wrote = [Line(type_, 0, "write", [["w", "x", 1]]) for type_ in ("invoke", "ok")]
+    lines = [*wrote, *understood, Line("invoke", 1, "read"), Line("ok", 1, "read", value)]
+    verdict = run_safely(CHECKERS["long-fork"], history_of(lines), name="long-fork")
+    assert (verdict.result, "expected [f, key, value]" in verdict.summary) == ("unknown", True)
