@@ -18,11 +18,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence, Set
 
-from checkers.domain.proof import is_judged, nowhere, shown, verdict, witness
-from checkers.history.errors import ModelError
+from checkers.domain.proof import is_judged, listed, nowhere, shown, verdict, witness
 from checkers.history.history import History, by_key
 from checkers.history.operation import Operation
-from checkers.history.values import Value, identity, many, value_words
+from checkers.history.values import Value, identity, many
 from checkers.verdict import Verdict, Witness
 
 NAME = "causal-reverse"
@@ -47,20 +46,12 @@ def check(history: History) -> Verdict:
         for read in operations:
             if read.f == "read" and read.type == "ok" and is_judged(read):
                 reads += 1
-                shown_values = _values_in(read)
+                shown_values = {*map(identity, listed(read))}
                 witnesses += _from_nowhere(key, read, by_value, failed)
                 witnesses += _reversed(key, read, shown_values, by_value, acknowledged)
     details = {"reads": reads, "writes": writes}
     valid = f"{many(reads, 'read')} kept the order of {many(writes, 'write')}"
     return verdict(NAME, MODEL, witnesses, details, judged=reads and writes, valid=valid)
-
-
-def _values_in(read: Operation) -> set[Value]:
-    if read.value is not None and not isinstance(read.value, list):
-        raise ModelError(
-            expected="a list of values", came=value_words(read.value, 60), index=read.invoke_index
-        )
-    return {identity(value) for value in read.value or ()}
 
 
 def _from_nowhere(

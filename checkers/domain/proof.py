@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
+from checkers.history.errors import ModelError
 from checkers.history.faults import CUTS, FaultSpan
 from checkers.history.history import History
 from checkers.history.operation import Operation
@@ -15,6 +16,16 @@ from checkers.verdict import Verdict, Witness, concluded
 def is_judged(read: Operation) -> bool:
     """Whether a read is judged: dirty reads have no promise, because what they show may be rolled back."""
     return read.mode != "dirty"
+
+
+def listed(operation: Operation) -> list[Any]:
+    """The elements that an answer shows: none if it is null. Raises ModelError for what is no list."""
+    if operation.value is None:
+        return []
+    if isinstance(operation.value, list):
+        return operation.value
+    came = value_words(operation.value, 60)
+    raise ModelError(expected="a list of elements", came=came, index=operation.invoke_index)
 
 
 def caught_up(history: History) -> Callable[[Operation], bool]:

@@ -36,12 +36,11 @@ from typing import Any
 
 from checkers.domain.begun import with_first_elements
 from checkers.domain.effects import sights
-from checkers.domain.proof import shown, verdict, witness
-from checkers.history.errors import ModelError
+from checkers.domain.proof import listed, shown, verdict, witness
 from checkers.history.history import History, by_key
 from checkers.history.operation import Operation
 from checkers.history.value_kernels import NEVER
-from checkers.history.values import Value, identity, many, often, value_words
+from checkers.history.values import Value, identity, many, often
 from checkers.verdict import Verdict, Witness
 
 NAME = "queues"
@@ -191,21 +190,11 @@ def _queue(operations: Sequence[Operation], refusals_observe: bool) -> Queue:
                 queue.unsure.append(operation.invoke_index)
             case "drain", "ok":
                 queue.emptied.append(operation)
-                for element in _drained(operation):
+                for element in listed(operation):
                     queue.dequeues.setdefault(identity(element), []).append(operation)
             case "drain", "info":
                 queue.unsure_drains.append(operation.invoke_index)
     return queue
-
-
-def _drained(drain: Operation) -> list[Any]:
-    if drain.value is None:
-        return []
-    if isinstance(drain.value, list):
-        return drain.value
-    raise ModelError(
-        expected="a list of elements", came=value_words(drain.value, 60), index=drain.invoke_index
-    )
 
 
 def _count(counts: dict[str, int], queue: Queue, missing: int, forgiven: int) -> None:
@@ -372,7 +361,7 @@ def _reordered(key: str | None, queue: Queue) -> Iterator[Witness]:
     by_value = {passage.value: passage for passage in passages}
     for drain in queue.emptied:
         if drain.f == "drain":
-            drained = [by_value[value] for value in map(identity, _drained(drain)) if value in by_value]
+            drained = [by_value[value] for value in map(identity, listed(drain)) if value in by_value]
             yield from _reordered_within(key, drained)
 
 

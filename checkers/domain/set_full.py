@@ -26,11 +26,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from checkers.domain.begun import with_first_elements
-from checkers.domain.proof import caught_up, is_judged, shown, verdict, witness
-from checkers.history.errors import ModelError
+from checkers.domain.proof import caught_up, is_judged, listed, shown, verdict, witness
 from checkers.history.history import History, by_key
 from checkers.history.operation import Operation
-from checkers.history.values import Value, identity, many, value_words
+from checkers.history.values import Value, identity, many
 from checkers.verdict import Verdict, Witness
 
 NAME = "set-full"
@@ -89,7 +88,11 @@ def check(
     count = 0
     is_complete = caught_up(history)
     for key, of_key in by_key(operations).items():
-        shows = [(each, _list(each)) for each in of_key if each.f == "read" and each.type == "ok"]
+        shows = [
+            (each, [*map(identity, listed(each))])
+            for each in of_key
+            if each.f == "read" and each.type == "ok"
+        ]
         adds = [each for each in of_key if each.f == "add"]
         of_set = _elements(adds, shows, reads)
         witnesses += _from_nowhere(key, adds, shows)
@@ -104,16 +107,6 @@ def check(
 
 
 Shows = Sequence[tuple[Operation, Sequence[Value]]]
-
-
-def _list(read: Operation) -> list[Value]:
-    if read.value is None:
-        return []
-    if not isinstance(read.value, list):
-        raise ModelError(
-            expected="a list of elements", came=value_words(read.value, 60), index=read.invoke_index
-        )
-    return [identity(value) for value in read.value]
 
 
 def _elements(adds: Sequence[Operation], shows: Shows, reads: Reads) -> list[Element]:
