@@ -56,14 +56,8 @@ def check(
         adds = [add for add in operations if add.f == "add" and add.type != "fail"]
         bounds = _Bounds(adds, _first(start.of(key)))
         for read in operations:
-            if (
-                read.f != "read"
-                or read.type != "ok"
-                or not is_judged(read)
-                or not reads(read.role, read.mode)
-            ):
-                continue
-            if final_only and read.phase != "final":
+            is_asked = reads(read.role, read.mode) and (read.phase == "final" or not final_only)
+            if read.f != "read" or read.type != "ok" or not is_judged(read) or not is_asked:
                 continue
             least, greatest = bounds.at(read)
             widths.append(greatest - least)

@@ -23,7 +23,8 @@ them. A lease may expire at any time: the files do not say how long it lives.
 A history of some clients alone (without `etcd_records.ALL_CLIENTS` in its header), or of a store that held something
 before, has revisions that others made. What follows from these is not judged, and the verdict is unknown at best.
 
-Cost: n log n without requests of unknown outcome; else `STEPS` tries at most. Source: etcd's `tests/robustness/model`.
+Cost: n log n without requests of unknown outcome; else a try for each answer, and `STEPS` more at most. Source: etcd's
+`tests/robustness/model`.
 """
 
 from __future__ import annotations
@@ -83,7 +84,9 @@ class Call:
 
 
 def check(history: History) -> Verdict:
-    """Whether an order of revisions explains all answers. `details`: revisions, gaps, not_judged, tries."""
+    """Whether an order of revisions explains all answers. `details`: revisions, gaps, of_others, not_judged,
+    tries.
+    """
     answered, unsure, not_judged = _calls(history)
     if not answered:
         return verdict(NAME, MODEL, [], _left_out(not_judged), judged=0, valid="")
