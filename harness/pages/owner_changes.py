@@ -51,7 +51,7 @@ class Handover:
 
 
 def owner_changes(material: Material) -> list[OwnerChange]:
-    """The first changes of a run, in the order of time; none if no write was acknowledged."""
+    """The first changes of a run, in the order of time; none without two acknowledged writes."""
     load = material.load
     acknowledged = numpy.sort(load.end_ns[(load.outcome == OK) & load.writes & (load.end_ns >= 0)])
     if len(acknowledged) < 2:

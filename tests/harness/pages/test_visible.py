@@ -21,6 +21,8 @@ def test_controls_and_direction_marks_are_escapes_and_all_other_text_stays() -> 
     assert visible(HOSTILE) == SHOWN
     plain = "</script> 🔥 ключ مفتاح\tquote\"'\nnext \u200d line"
     assert visible(plain) == plain and visible(visible(HOSTILE)) == SHOWN
+    for unseen in "\u00ad\u200b\u2028\u2060\ufeff":
+        assert visible(f"ke{unseen}y") == f"ke\\u{ord(unseen):04x}y"
 
 
 def test_the_page_of_a_run_shows_such_a_key(tmp_path: Path) -> None:
