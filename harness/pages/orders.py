@@ -123,9 +123,8 @@ def _view(material: Material, details: Json, witness: Json, number: int) -> Orde
         material.operations.get(index) for index in map(as_whole, proof["operations"]) if index is not None
     ]
     operations = sorted({each.invoke_index: each for each in named if each is not None}.items())
-    after, until = material.operations.get(as_whole(proof.get("after")) or -1), as_whole(proof.get("until"))
-    if proof.get("after") == 0:
-        after = material.operations.get(0)
+    place, until = as_whole(proof.get("after")), as_whole(proof.get("until"))
+    after = None if place is None else material.operations.get(place)
     subjects = _subjects(model, (each for _, each in operations), until)
     if len(subjects) != len(proof["operations"]) or (after is None) != (proof.get("after") is None):
         return None

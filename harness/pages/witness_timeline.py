@@ -41,12 +41,11 @@ class Proof:
 
 def proof(material: Material, witness: Json, bands: Sequence[FaultBand]) -> Proof:
     """The operations and lines that the witness names, in a window a little wider than they are."""
-    indexes = witness_indexes(witness)
+    indexes = dict.fromkeys(witness_indexes(witness))
     named = {op.invoke_index: op for index in indexes if (op := material.operations.get(index))}
     operations = sorted(named.values(), key=lambda operation: operation.invoke_index)
-    lines = (event for event in (*material.nemesis, *material.monitor, *material.harness))
-    wanted = set(indexes)
-    events = tuple(event for event in lines if event.index in wanted)
+    lines = (*material.nemesis, *material.monitor, *material.harness)
+    events = tuple(event for event in lines if event.index in indexes)
     start_ns, end_ns = window(operations, events, witness, material.end_ns)
     beside = sorted((each for each in events if each.process != "nemesis"), key=lambda each: each.time_ns)
     key = witness.get("key")
