@@ -125,7 +125,8 @@ def check(history: History, *, fifo: bool = True, failed_cas_observes: bool = Tr
         details["findings"] = [
             "the queue was never seen empty: what is missing cannot be told from what is left in it"
         ]
-    judged = counts["enqueued"] + counts["dequeued"]
+    is_told = counts["dequeued"] or counts["emptied"]  # else nobody looked
+    judged = counts["enqueued"] + counts["dequeued"] if is_told else 0
     return verdict(NAME, MODEL, witnesses, details, judged=judged, valid=valid)
 
 

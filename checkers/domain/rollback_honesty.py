@@ -73,9 +73,9 @@ def check(history: History) -> Verdict:
         "by_node": dict(sorted(by_node.items())),
     }
     valid = f"none of {len(failed)} failed effects was ever seen"
-    if not failed:
+    if not (failed and seen):
         details["vacuous"] = True
-        valid = "nothing surely failed, so nothing could be seen of it"
+        valid = f"nothing {'was shown' if failed else 'surely failed'}, so nothing could be seen of it"
     return verdict(NAME, MODEL, witnesses, details, judged=len(history.operations), valid=valid)
 
 
