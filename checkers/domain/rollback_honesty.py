@@ -67,11 +67,8 @@ def check(history: History) -> Verdict:
                 if (place, operation.node) not in shown_at:  # what a node shows once it shows often
                     shown_at.add((place, operation.node))
                     witnesses.append(_witness(history, failed[place], operation, sight.cell, value))
-    details: dict[str, Any] = {
-        "failed": len(failed),
-        "sights": seen,
-        "by_node": dict(sorted(by_node.items())),
-    }
+    details: dict[str, Any] = {"failed": len(failed), "sights": seen}
+    details["by_node"] = dict(sorted(by_node.items()))
     valid = f"none of {len(failed)} failed effects was ever seen"
     if not (failed and seen):
         details["vacuous"] = True

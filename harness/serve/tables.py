@@ -16,11 +16,11 @@ def names(results: Path) -> list[str]:
     """The names of the folders below _tables/. Links are skipped, also in its place."""
     folder = results / FOLDER
     try:
-        paths = [] if folder.is_symlink() else sorted(folder.iterdir())
+        paths = () if folder.is_symlink() else sorted(folder.iterdir())
     except OSError:
         return []
-    names = [path.name for path in paths if path.is_dir() and not path.is_symlink()]
-    return [name for name in names if not name.startswith(("_", "."))]
+    folders = (path.name for path in paths if path.is_dir() and not path.is_symlink())
+    return [name for name in folders if name[0] not in "_."]
 
 
 def first_rows(results: Path, name: str) -> Section:

@@ -237,7 +237,7 @@ def test_a_manifest_of_somebody_else_is_refused(server: ObjectServer, tmp_path: 
 
 
 def test_a_manifest_whose_state_is_not_ours_is_one_line(server: ObjectServer, tmp_path: Path) -> None:
-    """If it failed, a manifest that somebody edited would end analyze with a traceback."""
+    """If it failed, an edited manifest would end analyze with a traceback."""
     commit(tmp_path / "one", 1, "one")
     store = ObjectStore(HERE)
     manifest = msgspec.json.decode(store.read(HERE / MANIFEST) or b"")
