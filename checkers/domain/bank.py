@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from typing import Any
 
 from checkers.domain.proof import active, is_judged, shown, verdict, while_active, witness
 from checkers.history.errors import ModelError
@@ -36,11 +37,15 @@ def check(history: History, *, total: int | None = None, negative_allowed: bool 
 
     `negative_allowed`: None is what the header says under that name, or no. `details`: reads, total (None if banks have
     different ones), by_fault (wrong reads while each fault was active, "" for none). Raises ModelError for a read that
-    shows no balances.
+    shows no balances, and for a header with another form of these.
     """
     extra = history.header.extra
-    allowed = bool(extra.get("negative_allowed")) if negative_allowed is None else negative_allowed
-    told = total if total is not None else exact(extra.get("total_amount"))
+    allowed = extra.get("negative_allowed") or False if negative_allowed is None else negative_allowed
+    given = extra.get("total_amount") if total is None else total
+    told = exact(given)
+    if (told is None and given is not None) or not isinstance(allowed, bool):
+        wanted = "a number as total_amount, and true or false as negative_allowed"
+        raise ModelError(expected=wanted, came=value_words([given, allowed], 60), index=None)
     reads = [each for each in history.select(f="read", outcome="ok") if is_judged(each)]
     count = 0
     totals: set[Number] = set()
@@ -109,7 +114,7 @@ def _wrong(
     negative_allowed: bool,
 ) -> Iterator[Witness]:
     subject = f"the read by process {read.process}" + (f" at {read.node}" if read.node else "")
-    sentences = while_active(history, read)
+    about: dict[str, Any] = {"key": read.key, "node": read.node, "explanation": while_active(history, read)}
     total = _total(balances)
     missing = sorted(account for account, balance in balances if balance is None)
     negative = [(account, amount) for account, amount in balances if amount is not None and amount < 0]
@@ -117,15 +122,11 @@ def _wrong(
         others = [] if usual is None else [usual]
         source = "which most reads show" if others else "which there must be"
         summary = f"{subject} showed a total of {shown(total)} instead of {shown(expected)}, {source}"
-        yield witness(
-            "wrong-total", summary, [*others, read], key=read.key, node=read.node, explanation=sentences
-        )
+        yield witness("wrong-total", summary, [*others, read], **about)
     elif missing:
         summary = f"{subject} showed no balance of account {missing[0]}"
-        yield witness("balance-missing", summary, [read], key=read.key, node=read.node, explanation=sentences)
+        yield witness("balance-missing", summary, [read], **about)
     if negative and not negative_allowed:
         account, balance = negative[0]
         summary = f"{subject} showed {shown(balance)} in account {account}"
-        yield witness(
-            "negative-balance", summary, [read], key=read.key, node=read.node, explanation=sentences
-        )
+        yield witness("negative-balance", summary, [read], **about)

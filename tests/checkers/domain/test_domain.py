@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -444,3 +444,14 @@ def test_where_nothing_was_read_nothing_was_judged(name: str, f: str, ended: str
     alone = [Line("invoke", 1, f, 1, key="x"), Line(ended, 1, f, 1, key="x")]
     verdict = CHECKERS[name](history_of(alone))
     assert (verdict.result, verdict.details.get("vacuous")) == (result, True)
+
+
+@pytest.mark.parametrize(
+    "told", [{"total_amount": "100"}, {"negative_allowed": "false"}, {"negative_allowed": 1}]
+)
+def test_a_header_that_says_neither_is_refused(told: dict[str, Any]) -> None:
+    """A green light: the text "100" would be no total, and the text "false" would allow balances below zero."""
+    lines = [Line("invoke", 1, "read"), Line("ok", 1, "read", {"a": 95, "b": -5})]
+    history = replace(history_of(lines), header=Header(extra=told))
+    verdict = run_safely(CHECKERS["bank"], history, name="bank")
+    assert (verdict.result, "a number as total_amount" in verdict.summary) == ("unknown", True)
