@@ -125,8 +125,7 @@ def check(history: History, *, fifo: bool = True, failed_cas_observes: bool = Tr
         details["findings"] = [
             "the queue was never seen empty: what is missing cannot be told from what is left in it"
         ]
-    # Without any sight of the queue, what was put in says nothing.
-    judged = (counts["dequeued"] or counts["emptied"]) and counts["enqueued"] + counts["dequeued"]
+    judged = counts["enqueued"] + counts["dequeued"]
     return verdict(NAME, MODEL, witnesses, details, judged=judged, valid=valid)
 
 
