@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import io
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
@@ -29,10 +32,18 @@ def opened(folder: Path) -> None:
         pass
 
 
+def manifest_of(path: Path, data: bytes) -> None:
+    file, seal = io.BytesIO(), SimpleNamespace(encode=bytes)
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr(bundle.MANIFEST, data)
+    with zipfile.ZipFile(file) as archive:
+        bundle._manifest(path, archive, cast(bundle.Seal, seal), room=1 << 30)
+
+
 REFUSED: dict[str, tuple[str, Callable[[Path, bytes], object], type[Exception]]] = {
     "effects": ("effects.jsonl", lambda path, data: effects.of_lines(data + b"\n"), HistoryError),
     "hashes": (hashes.HASHES, lambda path, data: hashes.listed(path.parent), StoreError),
-    "bundle": ("manifest.json", bundle._decoded, StoreError),
+    "bundle": (bundle.MANIFEST, manifest_of, StoreError),
     "certificate": ("certificate.json", lambda path, data: document.read(path, path), StoreError),
     "tables": (STATE, lambda path, data: opened(path.parent), StoreError),
     "manifest": (

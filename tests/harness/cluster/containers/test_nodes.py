@@ -134,7 +134,11 @@ def test_the_daemon_is_asked_in_threads_alone() -> None:
             return {}
 
         hands: Any = SimpleNamespace(
-            processes=nodes, now_ns=lambda: 7, spawn=asyncio.ensure_future, status=status
+            processes=nodes,
+            now_ns=lambda: 7,
+            spawn=asyncio.ensure_future,
+            status=status,
+            ready_within_ns=1,
         )
         pause = Pause().real(fault, hands)
         await pause.begin()
