@@ -43,9 +43,19 @@ def functions_with_a_clock() -> Iterator[FunctionType]:
 
 @pytest.fixture
 def hasty(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
-    """Called, it makes an hour pass between any two looks at a clock."""
+    """Called, it makes an hour pass between any two looks at a clock.
+
+    What a process has loaded decides which search is taken, and so does machine code that another process has left:
+    before and after, this one has loaded nothing, and kernels stay plain.
+    """
+    monkeypatch.setenv(compiled.PLAIN_VARIABLE, compiled.AS_COMPILED)
+
+    def forget() -> None:
+        monkeypatch.setattr(compiled, "_LOADED", set())
+        monkeypatch.setattr(compiled, "_PASSED", {})
 
     def begin() -> None:
+        forget()
         ticks = count(0, 3600)
         for each in dict.fromkeys(functions_with_a_clock()):
             fast = {
@@ -54,6 +64,7 @@ def hasty(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
             }
             monkeypatch.setattr(each, "__kwdefaults__", fast)
 
+    forget()
     return begin
 
 
