@@ -1,4 +1,4 @@
-"""A Spark session that meets an error, without Spark."""
+"""A Spark session that meets an error; of Spark it needs the errors alone."""
 
 from __future__ import annotations
 
@@ -9,16 +9,17 @@ import pytest
 
 from harness.pipeline import java, session
 
-protocol = pytest.importorskip("py4j.protocol")
+pytestmark = pytest.mark.spark
 
 
 def test_a_master_that_goes_away_while_the_packages_are_sent_is_one_line(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """If it failed, a master that is lost at the very beginning would end the verb with a traceback of py4j."""
+    from py4j.protocol import Py4JError
 
     def add_archive(path: str) -> None:
-        raise protocol.Py4JError("the master went away")
+        raise Py4JError("the master went away")
 
     spark = SimpleNamespace(sparkContext=SimpleNamespace(addArchive=add_archive))
     found = java.Java(tmp_path, 17, "JAVA_HOME")
