@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import random
+import re
 
 import pytest
 
 from harness.faults.directed import Scene, draw_directed
-from harness.systems.txlog.scenes import NO_HUB, SCENES, SHAPES, across, between
+from harness.systems.txlog.scenes import MESSAGES, NO_HUB, OF_SPLITS, RECORDS, SCENES, SHAPES, across, between
+from nodes.txlog import journal, links
 
 FOUR = ("n1", "n2", "n3", "n4")
 
@@ -21,6 +23,12 @@ def test_a_ring_loses_the_links_across_it() -> None:
 def test_parts_hear_nothing_of_each_other() -> None:
     links = set(between((("n1", "n2"), ("n3",))))
     assert links == {("n1", "n3"), ("n3", "n1"), ("n2", "n3"), ("n3", "n2")}
+
+
+def test_faults_wait_for_words_that_masters_say() -> None:
+    """If it failed, a fault that waits for a message or a record would never begin, and no run would say so."""
+    assert {*MESSAGES} <= {*links.WORDS}
+    assert {*RECORDS, *OF_SPLITS} <= {*re.findall(r'`\["([\w-]+)"', journal.__doc__ or "")}
 
 
 @pytest.mark.parametrize("shape", NO_HUB)
