@@ -336,6 +336,7 @@ def _verdict(history: History, dumps: Sequence[Dump], witnesses: Sequence[Witnes
         agree = f"{len(judged)} nodes agree" if len(judged) > 1 else f"{judged[0]} was judged alone"
         others = f"; {_untold(rest)}" if rest.untold else ""
         details |= {"findings": [_untold(rest)]} if rest.untold else {}
+        details |= {} if keys else {"vacuous": True, "opportunities": 0}
         summary = f"{agree} on all keys ({keys}), and nothing confirmed is missing{without}{others}"
     return concluded(NAME, witnesses, summary, result=result, model=MODEL, details=details)
 

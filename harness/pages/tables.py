@@ -44,11 +44,11 @@ def check_rows(material: Material) -> tuple[CheckRow, ...]:
     findings = finding_summaries(material)
     rows = [
         _check_row(check, violated, findings, documented(material, as_text(check.get("checker"), 60)))
-        for check in as_mappings(material.verdict.get("checks"))[:ROWS]
+        for check in as_mappings(material.verdict.get("checks"))
     ]
     known = {row.checker for row in rows}
     rows += [_row_of_the_judge(name, texts) for name, texts in findings.items() if name not in known]
-    return tuple(sorted(rows, key=lambda row: CHECK_ORDER.index(row.standing)))
+    return tuple(sorted(rows, key=lambda row: CHECK_ORDER.index(row.standing))[:ROWS])
 
 
 def _row_of_the_judge(name: str, findings: Sequence[str]) -> CheckRow:

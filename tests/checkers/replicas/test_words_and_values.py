@@ -50,6 +50,17 @@ def test_nodes_that_were_not_compared_are_not_said_to_agree() -> None:
     assert agreeing.summary == "no final dump of n3; the other nodes agree"
 
 
+@pytest.mark.parametrize(("rows", "is_vacuous"), [([], True), ([["k", 2]], False)])
+def test_nodes_that_hold_nothing_agree_on_nothing(rows: list[Any], is_vacuous: bool) -> None:
+    """A run in which nothing was written would count as one in which replicas converged."""
+    lines = [
+        *(done("write", 2, key="k") if rows else ()),
+        *(line for node in NODES for line in dump(node, register=rows)),
+    ]
+    verdict = convergence.check(history(*lines))
+    assert (verdict.result, verdict.details.get("vacuous", False)) == ("valid", is_vacuous)
+
+
 @pytest.mark.parametrize(
     ("key", "words"), [(None, "a dirty read at n1"), ("k", "a dirty read of key k at n1")]
 )
