@@ -8,16 +8,26 @@ import pytest
 
 from harness.judge import Case, judge
 from harness.plan.promise import (
+    ASYNCHRONOUS_WRITES,
     DIRTY_READS,
     FINAL_STATE,
+    LEADERS,
     LINEARIZABLE_READS,
+    LOGS,
     OWNER_READS,
+    QUORUM,
     REPLICA_READS,
     WRITES,
 )
 from harness.run.assemble import parts_of
 from harness.systems.plans import planned
-from harness.systems.qsync.promises import PROMISES, without_majority
+from harness.systems.qsync.promises import (
+    ELECTED,
+    PROMISES,
+    with_asynchronous,
+    with_promotes_at_once,
+    without_majority,
+)
 from tests.harness.judge.test_judge import Line, good, history, operation
 
 STRICT, STALE, PREFIX, ANY = "linearizable", "stale", "monotone-prefix", "read-uncommitted"
@@ -47,6 +57,21 @@ def test_the_rows_are_those_that_were_decided() -> None:
         for letter, row in PROMISES.items()
     }
     assert rows == TABLE
+
+
+def test_a_row_says_which_logs_need_not_agree() -> None:
+    """If it failed, nodes that may stop or differ would be an anomaly, or a row would excuse what it must not."""
+    excused = {letter for letter, row in PROMISES.items() if not row.model(LOGS)}
+    assert excused == set("BDEGI")
+    assert {row.model(LEADERS) for row in PROMISES.values()} == {"one leader a term"}
+    assert {row.model(QUORUM) for row in PROMISES.values()} == {"acknowledged only with a quorum"}
+    weaker = (
+        (with_promotes_at_once(ELECTED), ("", "one leader a term", "as synchronous")),
+        (with_asynchronous(ELECTED), ("", "one leader a term", "where answered")),
+        (without_majority(ELECTED, 2, 4), ("", "", "as synchronous")),
+    )
+    for row, models in weaker:
+        assert tuple(map(row.model, (LOGS, LEADERS, ASYNCHRONOUS_WRITES))) == models, row.configuration
 
 
 def read(at_ms: int, value: int, **others: str) -> list[Line]:
