@@ -14,7 +14,7 @@
 | bookmarkable | an event of a revision up to which a progress notification has said that all came |
 | invented | an event that no request can have made |
 | differs | two watches with different events of a key and revision |
-| resumable | a watch that begins at a revision, and misses the first event from there on |
+| resumable | a watch that begins at a revision: an event from before it, or the first one from there on left out |
 | reliable | an event left out between those that came |
 | created | an event marked as creation of a key that was there, or not marked, of one that was not |
 | previous | a previous value that the key did not hold at that revision |
@@ -103,6 +103,9 @@ def _of_itself(seen: _Seen) -> Iterator[Witness]:
             name = f"{shown(event.key)} of revision {event.revision}"
             if not seen.watch.request.matches(event.key):
                 found.setdefault("filter", f"{name} came, and {shown(seen.watch.request.key)} was asked for")
+            if event.revision < seen.watch.request.revision:
+                why = f"{name} came, and the watch was to begin at revision {seen.watch.request.revision}"
+                found.setdefault("resumable", why)
             if event.revision < latest:
                 found.setdefault("ordered", f"{name} came after revision {latest}")
             if event.revision <= bookmark:

@@ -228,6 +228,18 @@ def test_each_guarantee_of_watches(watch: Json, rule: str) -> None:
     assert [one.rule for one in verdict.witnesses][:1] == ([rule] if rule else []), verdict.summary
 
 
+def rules_of(requests: list[Asked], *watches: Json, all_clients: bool = True) -> set[str]:
+    verdict = etcd_watch.check(with_watches(requests, *watches, all_clients=all_clients))
+    return {one.rule for one in verdict.witnesses}
+
+
+def test_nothing_comes_from_before_the_revision_that_was_asked_for() -> None:
+    """A watch that resumes at the wrong place would pass: etcd's own `validateResumable` refuses it."""
+    assert rules_of(WRITES, watched({"Revision": 3}, EVENTS)) == {"resumable"}
+    assert rules_of(WRITES, watched({"Revision": 10_000}, EVENTS)) == {"resumable"}
+    assert rules_of(WRITES, watched({"Revision": 3}, EVENTS[1:])) == set()
+
+
 @given(st.integers(0, 1 << 40))
 @examples.up_to(1_000)
 def test_a_watch_shows_all_events_in_order(seed: int) -> None:
