@@ -27,7 +27,7 @@ watches, and `tests/robustness/validate/watch.go`, which takes the events from t
 from __future__ import annotations
 
 import bisect
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -46,6 +46,7 @@ from checkers.history.etcd_records import (
 )
 from checkers.history.history import History
 from checkers.history.operation import Operation
+from checkers.history.values import many
 from checkers.verdict import Verdict, Witness
 
 NAME = "etcd-watch"
@@ -60,7 +61,8 @@ def check(history: History) -> Verdict:
     known = _Known.of(history, watches)
     witnesses = [found for watch in watches for found in (*_of_itself(watch), *_of_all(watch, known))]
     details: dict[str, Any] = {"watches": len(watches), "events": sum(len(watch.events) for watch in watches)}
-    valid = f"{details['events']:,} events of {len(watches):,} watches keep etcd's guarantees"
+    of = "1 watch" if len(watches) == 1 else f"{len(watches):,} watches"
+    valid = f"etcd's guarantees hold for {many(details['events'], 'event')} of {of}"
     return verdict(
         NAME, MODEL, [*known.conflicts, *witnesses], details, judged=details["events"], valid=valid
     )
@@ -127,7 +129,7 @@ def _of_itself(seen: _Seen) -> Iterator[Witness]:
 
 @dataclass(frozen=True, slots=True)
 class _Event:
-    """An event that somebody learned of. `left`: what the key held from then on; None: nothing."""
+    """An event that an answer or a watch shows. `left`: what the key held from then on; None: nothing."""
 
     left: Value | None
     source: Operation
@@ -139,8 +141,9 @@ class _Known:
 
     events: dict[tuple[int, str], _Event]
     whole: frozenset[int]
-    puts: frozenset[tuple[str, Value]] | None
-    """What requests can have put; None if others may have put anything."""
+    asked: Mapping[tuple[str, Value | None], Set[int]] | None
+    """By each change that requests can have made to a key, the revisions at which they can have made it (0: at any).
+    None if others may have made any change."""
     conflicts: tuple[Witness, ...]
 
     @classmethod
@@ -148,34 +151,30 @@ class _Known:
         events: dict[tuple[int, str], _Event] = {}
         conflicts: list[Witness] = []
         whole: set[int] = set()
-        puts: set[tuple[str, Value]] = set()
+        asked: dict[tuple[str, Value | None], set[int]] = {}
         for operation in history.operations:
             if operation.f != PREFIX + "txn":
                 continue
             record = record_of(operation)
-            puts.update(_puts(record))
-            written = dict(_written(record)) if operation.type == "ok" else {}
-            if written and record.response is not None and record.response.revision:
-                whole.add(record.response.revision)
+            answered = 0
+            if operation.type == "ok" and record.response is not None:
+                answered = record.response.revision
+            for change, revision in _changes(record, answered):
+                asked.setdefault(change, set()).add(revision)
+            if answered and (written := dict(_written(record))):
+                whole.add(answered)
                 for key, left in written.items():
-                    events.setdefault((record.response.revision, key), _Event(left, operation))
+                    events.setdefault((answered, key), _Event(left, operation))
         for seen in watches:
             for event in seen.events:
                 place = event.revision, event.key
                 known = events.setdefault(place, _Event(event.left, seen.operation))
                 if known.left != event.left and known.source.f == WATCH:
-                    came = (
-                        f"{shown(event.key)} of revision {event.revision} is {_left(event.left)} in one watch"
-                    )
-                    conflicts.append(
-                        witness(
-                            "differs",
-                            f"{came}, and {_left(known.left)} in another",
-                            [known.source, seen.operation],
-                        )
-                    )
-        all_puts = frozenset(puts) if ALL_CLIENTS in history.header.extra else None
-        return cls(events, frozenset(whole), all_puts, tuple(conflicts))
+                    came = f"{shown(event.key)} of revision {event.revision} is {_left(event.left)}"
+                    summary = f"{came} in one watch, and {_left(known.left)} in another"
+                    conflicts.append(witness("differs", summary, [known.source, seen.operation]))
+        is_all = ALL_CLIENTS in history.header.extra and history.torn is None
+        return cls(events, frozenset(whole), asked if is_all else None, tuple(conflicts))
 
     @cached_property
     def order(self) -> Sequence[tuple[int, str]]:
@@ -204,11 +203,15 @@ class _Known:
         return at, self.events[at, key] if at else None
 
 
-def _puts(record: Record) -> Iterator[tuple[str, Value]]:
-    for failure in (False, True):
-        for step in record.request.txn.branch(failure) if record.request.txn is not None else ():
-            if step.type == "put-operation":
-                yield step.put.key, step.put.value.identity
+def _changes(record: Record, answered: int) -> Iterator[tuple[tuple[str, Value | None], int]]:
+    """What a request may do to which keys, and at which revision (0: at any, as the end of a lease)."""
+    for step in record.request.txn.steps if record.request.txn is not None else ():
+        if step.type == "put-operation":
+            yield (step.put.key, step.put.value.identity), answered
+            if step.put.lease:
+                yield (step.put.key, None), 0
+        elif step.type == "delete-operation":
+            yield (step.delete.key, None), answered
 
 
 def _written(record: Record) -> Iterator[tuple[str, Value | None]]:
@@ -236,26 +239,27 @@ def _of_all(seen: _Seen, known: _Known) -> Iterator[Witness]:
         real = known.events[event.revision, event.key]
         is_put = event.left is not None
         if real.source.f != WATCH and real.left != event.left:
-            add(
-                "invented",
-                f"{name} came as {_left(event.left)}, and {_left(real.left)} was written",
-                real.source,
-            )
+            summary = f"{name} came as {_left(event.left)}, and {_left(real.left)} was written"
+            add("invented", summary, real.source)
         elif real.source.f == WATCH and event.revision in known.whole:
             add("invented", f"{name} came, and the request of that revision did not write it")
-        elif is_put and known.puts is not None and (event.key, event.left) not in known.puts:
-            add("invented", f"{name} came as {_left(event.left)}, which nobody asked to put")
+        elif known.asked is not None:
+            asked = known.asked.get((event.key, event.left), frozenset())
+            if not asked & {0, event.revision}:
+                other = f" at this revision, but at {', '.join(map(str, sorted(asked)[:3]))}" if asked else ""
+                add("invented", f"{name} came as {_left(event.left)}, which no request made{other}")
         before = known.before(event.revision, event.key)
         if (
             is_put
             and before is not None
             and event.is_create is (before[1] is not None and before[1].left is not None)
         ):
-            is_there = "was there" if event.is_create else "was not there"
-            add(
-                "created",
-                f"{name} came as {'a creation' if event.is_create else 'a change'}, and the key {is_there}",
+            came = (
+                "a creation, and the key was there"
+                if event.is_create
+                else "a change, and the key was not there"
             )
+            add("created", f"{name} came as {came}")
         if event.prev_value is not None:
             at = event.prev_value.mod_revision
             previous = known.events.get((at, event.key))
@@ -275,12 +279,10 @@ def _of_all(seen: _Seen, known: _Known) -> Iterator[Witness]:
             break
         if seen.watch.request.matches(key) and (revision, key) not in shown_here:
             rule = "resumable" if seen.watch.request.revision and revision <= begun else "reliable"
-            missing = f"{shown(key)} of revision {revision} did not come"
-            add(
-                rule,
-                f"{missing}, and the watch went from {first} to {last}",
-                known.events[revision, key].source,
+            summary = (
+                f"{shown(key)} of revision {revision} did not come, and the watch went from {first} to {last}"
             )
+            add(rule, summary, known.events[revision, key].source)
     yield from found.values()
 
 

@@ -108,8 +108,13 @@ class Txn(msgspec.Struct, frozen=True, rename="pascal", forbid_unknown_fields=Tr
         return (self.operations_on_failure if failure else self.operations_on_success) or []
 
     @property
+    def steps(self) -> list[Step]:
+        """Those of both branches."""
+        return self.branch(False) + self.branch(True)
+
+    @property
     def writes(self) -> bool:
-        return any(step.type != "range-operation" for way in (False, True) for step in self.branch(way))
+        return any(step.type != "range-operation" for step in self.steps)
 
 
 class Lease(msgspec.Struct, frozen=True, rename="pascal", forbid_unknown_fields=True):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import json
 import random
 from collections.abc import Callable
@@ -238,6 +239,39 @@ def test_nothing_comes_from_before_the_revision_that_was_asked_for() -> None:
     assert rules_of(WRITES, watched({"Revision": 3}, EVENTS)) == {"resumable"}
     assert rules_of(WRITES, watched({"Revision": 10_000}, EVENTS)) == {"resumable"}
     assert rules_of(WRITES, watched({"Revision": 3}, EVENTS[1:])) == set()
+
+
+def test_a_deletion_that_no_request_made_is_invented() -> None:
+    """An invented deletion would pass, or the end of a lease or another client's request be blamed."""
+    gone = watched({"Key": "a"}, [EVENTS[0], event("a", 3, None)])
+    alone = served(get("a"), put("a", "x"))
+    assert rules_of(alone, gone) == {"invented"}
+    assert rules_of(alone, gone, all_clients=False) == set()
+    lost = Asked(delete("a"), None, 8, 9)
+    assert rules_of([*alone, lost], gone) == set()
+    branch = Asked(txn(step("range", "a"), failure=(step("delete", "a"),)), None, 8, 9)
+    assert rules_of([*alone, branch], gone) == set()
+    under = Asked(leased("a", "x", 7), {**PUT_ANSWER, "Revision": 2}, 1, 1.5)
+    assert rules_of([alone[0], under], gone) == set()
+    revoked = Asked(lease("Revoke", 7), {"Revision": 3}, 8, 9)
+    assert rules_of([alone[0], under, revoked], gone) == set()
+    assert rules_of([*alone, Asked(delete("b"), None, 8, 9)], gone) == {"invented"}
+
+
+def test_an_answered_request_made_its_change_at_one_revision() -> None:
+    """One put shown as two events would pass."""
+    twice = watched({"Key": "a"}, [EVENTS[0], event("a", 3, "x")])
+    alone = served(get("a"), put("a", "x"))
+    assert rules_of(alone, twice) == {"invented"}
+    assert rules_of(alone, twice, all_clients=False) == set()
+    assert rules_of([*alone, Asked(put("a", "x"), None, 8, 9)], twice) == set()
+
+
+def test_of_a_torn_report_no_event_is_invented() -> None:
+    """The request of the event may stand in the part that is lost: a right watch would be blamed."""
+    history = with_watches(WRITES[:2], watched({}, EVENTS))
+    assert etcd_watch.check(history).result == "invalid"
+    assert etcd_watch.check(dataclasses.replace(history, torn="the last value is lost")).result == "valid"
 
 
 @given(st.integers(0, 1 << 40))
