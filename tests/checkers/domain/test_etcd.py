@@ -274,6 +274,57 @@ def test_of_a_torn_report_no_event_is_invented() -> None:
     assert etcd_watch.check(dataclasses.replace(history, torn="the last value is lost")).result == "valid"
 
 
+def test_two_watches_show_the_same_events() -> None:
+    """Members of a cluster with different contents would pass where no answer tells which one is right."""
+    one, other = (watched({"Key": "a"}, [event("a", 3, value)]) for value in ("x", "y"))
+    assert rules_of(WRITES[:1], one, other, all_clients=False) == {"differs"}
+    assert rules_of(WRITES[:1], one, one, all_clients=False) == set()
+
+
+def test_a_key_that_an_answered_request_left_alone_has_no_event() -> None:
+    """An event of a revision that wrote other keys would pass if another client's put of that value is possible."""
+    event_of_c = event("c", 3, "q", IsCreate=True)
+    assert rules_of(WRITES, watched({"Key": "c"}, [event_of_c]), all_clients=False) == {"invented"}
+
+
+def test_what_lies_between_two_known_events_may_be_unknown() -> None:
+    """A change by another client would make a right mark of creation, or previous value, an alarm."""
+    begun, _, over = served(get("a"), put("a", "x"), put("a", "z"))
+    other = {**EVENTS[2], "IsCreate": True, "Revision": 9}
+    assert rules_of([begun, over], watched({"Key": "a", "Revision": 9}, [other]), all_clients=False) == set()
+    before = {"Value": {"Value": "q"}, "ModRevision": 7}
+    seen = event("a", 9, "z", PrevValue=before)
+    assert rules_of([begun, over], watched({"Key": "a", "Revision": 9}, [seen]), all_clients=False) == set()
+
+
+def test_a_watch_begins_with_its_first_notification() -> None:
+    """A watch of no revision that loses an event behind its first progress notification would pass."""
+    told = watched({"Revision": 0}, EVENTS[2:3], EVENTS[3:])
+    notified = {"IsProgressNotify": True, "Revision": 2}
+    told["Responses"].insert(0, notified)
+    assert rules_of(WRITES, told) == {"reliable"}
+    whole = watched({"Revision": 0}, EVENTS[1:])
+    whole["Responses"].insert(0, notified)
+    assert rules_of(WRITES, whole) == set()
+
+
+def test_notifications_do_not_go_back() -> None:
+    """A promise that all up to a revision came would be taken back without a word."""
+    watch = watched({}, EVENTS[:2], progress=5)
+    lower = {"IsProgressNotify": True, "Revision": 4}
+    alone = watched({"Key": "c"}, progress=5)
+    alone["Responses"].append(lower)
+    assert rules_of(WRITES, alone, watched({}, EVENTS)) == {"bookmarkable"}
+    watch["Responses"].append({"Events": EVENTS[2:], "Revision": 5})
+    assert rules_of(WRITES, watch) == {"bookmarkable"}
+
+
+def test_one_watch_is_one() -> None:
+    """The sentence under a green light would count wrongly."""
+    summary = etcd_watch.check(with_watches(WRITES, watched({}, EVENTS))).summary
+    assert "4 events of 1 watch" in summary and "watches" not in summary
+
+
 @given(st.integers(0, 1 << 40))
 @examples.up_to(1_000)
 def test_a_watch_shows_all_events_in_order(seed: int) -> None:
