@@ -24,6 +24,18 @@ ORIGINS_END: Final = 1 << 15
 """Above every number of a replica that logs may have: arrays have a place for each."""
 Mark = tuple[str, object]
 """A key, and the value that a row puts there. It identifies an operation if only one wrote this value."""
+
+
+def mark_of(key: object, value: object) -> Mark | None:
+    """The mark of a row that puts this value under this key; None if it has none."""
+    match key, value:
+        case str(), [*_, int() | str() as last]:
+            return key, last
+        case str(), int() | str() | float() | None:
+            return key, value
+    return None
+
+
 Place = tuple[int, object]
 """Space, and first part of the key."""
 Tuple = tuple[object, ...]
@@ -79,14 +91,9 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     @property
     def mark(self) -> Mark | None:
         """Key and value, None for a deletion; of a list what was appended last."""
-        if self.kind == "write" and self.is_whole and not self.tuple and isinstance(self.key, str):
-            return self.key, None
-        match self.tuple:
-            case (str(key), [*_, int() | str() as last]):
-                return key, last
-            case (str(key), int() | str() | float() | None as value):
-                return key, value
-        return None
+        if self.kind == "write" and self.is_whole and not self.tuple:
+            return mark_of(self.key, None)
+        return mark_of(*self.tuple) if len(self.tuple) == 2 else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import starmap
 from typing import Any, Final
 
 import numpy
@@ -31,7 +32,7 @@ from checkers.history.operation import Operation
 from checkers.history.stored import StoredOperations
 from checkers.logs.wal.columns import NO_KEY, numbered
 from checkers.logs.wal.nodes import Logs
-from checkers.logs.wal.record import Id, Mark
+from checkers.logs.wal.record import Id, Mark, mark_of
 from checkers.logs.wal.replay_kernels import COMMITTED, CONFIRMED, NOP, PENDING, ROLLED_BACK
 from checkers.verdict import WITNESSES_MAX
 
@@ -300,17 +301,16 @@ def _shown(operation: Operation, history: History) -> list[Mark]:
 
 
 def _written(operation: Operation) -> list[Mark]:
-    """The key and value of each write; of a transaction the last one under each key."""
-    match operation.f, operation.key, operation.value:
-        case "write", str(key), value:
-            return [(key, value)]
-        case "cas", str(key), (_, value):
-            return [(key, value)]
-        case "txn", _, list() as parts:
-            last: dict[Any, object] = {}
+    """The mark of each write; of a transaction the last one under each key."""
+    last: dict[object, object] = {}
+    match operation.f, operation.value:
+        case ("write", value) | ("cas", (_, value)):
+            last[operation.key] = value
+        case "txn", list() as parts:
             for part in parts:
                 match part:
-                    case ["append" | "w", str() | int() as under, put, *_]:
+                    case ["w", str() as under, put, *_]:
                         last[under] = put
-            return list(last.items())
-    return []
+                    case ["append", str() as under, put, *_]:
+                        last[under] = [put]
+    return list(filter(None, starmap(mark_of, last.items())))

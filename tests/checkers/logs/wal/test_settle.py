@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from msgspec.structs import replace
 
 from checkers import linearizable
@@ -105,6 +106,37 @@ def test_a_transaction_with_odd_parts_has_no_marks_of_them() -> None:
     asked = [["w", "x"], ["w", ["x"], 7], [], "w"]
     past = history(("invoke", 1, "txn", asked), ("info", 1, "txn", asked))
     assert settled(past, log("n1")).did_not == ()
+
+
+@pytest.mark.parametrize(
+    ("f", "value", "row"),
+    [
+        ("write", [1, 2], write(1, 1, [1, 2])),
+        ("write", {"a": 1}, write(1, 1, {"a": 1})),
+        ("cas", [3, {"a": 1}], write(1, 1, {"a": 1})),
+        ("cas", [3, [1, 2]], write(1, 1, [1, 2])),
+        ("txn", [["w", 1, 7]], write(1, 1, 7, key="1")),
+        ("txn", [["w", 1, 7]], replace(write(1, 1, 7), tuple=(1, 7))),
+        ("txn", [["append", 1, 7]], write(1, 1, [7], key="1")),
+        ("txn", [["append", "x", 1.5]], write(1, 1, [1.5])),
+        ("txn", [["append", "x", [7]]], write(1, 1, [[7]])),
+        ("txn", [["w", "x", [1, 2]]], write(1, 1, [1, 2])),
+        ("txn", [["w", "x", 7], ["w", "x", {"a": 1}]], write(1, 1, {"a": 1})),
+    ],
+)
+def test_what_a_log_holds_in_another_form_is_not_lost(f: str, value: object, row: Record) -> None:
+    """Breaks if a confirmed write were said to be lost because of the form of its key or value: a false alarm."""
+    past = history(("invoke", 1, f, value), ("ok", 1, f, value))
+    assert settled(past, log("n1", row, confirm(1, 2, until=1))).lost == ()
+
+
+def test_a_list_is_known_by_its_end() -> None:
+    """Breaks if a lost list went unseen, or the row of one operation decided about another with the same end."""
+    past = history(("invoke", 1, "write", [1, 2]), ("ok", 1, "write", [1, 2]))
+    assert len(settled(past, log("n1", write(1, 1, [1, 2]), rollback(1, 2, start=1))).lost) == 1
+    added = ("invoke", 2, "txn", [["append", "x", 2]]), ("ok", 2, "txn", [["append", "x", 2]])
+    both = history(("invoke", 1, "write", [1, 2]), ("ok", 1, "write", [1, 2]), *added)
+    assert settled(both, log("n1", write(1, 1, [1, 2]), rollback(1, 2, start=1))).lost == ()
 
 
 def test_marks_in_two_transactions_settle_nothing() -> None:
