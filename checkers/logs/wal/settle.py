@@ -281,23 +281,23 @@ def shown(marks: Marks) -> Mapping[int, Sequence[Id]]:
     }
 
 
-def _shown(operation: Operation, history: History) -> list[Mark]:
+def _shown(operation: Operation, history: History) -> Iterator[Mark]:
     """Key and value (of a list the last element) that a confirmed read or a refusal shows."""
     assert operation.complete_index is not None
-    if operation.type == "fail":
-        refusal = _refusal(operation.f, operation.key, history.events[operation.complete_index].value)
-        return [] if refusal is None else [refusal]
-    if operation.type != "ok" or operation.mode not in CONFIRMED_READS:
-        return []
-    match operation.f, operation.key, operation.value:
-        case "read", str(key), int() | str() as value:
-            return [(key, value)]
-        case "txn", _, list() as parts if all(part[0] == "r" for part in parts):
-            values = (
-                (part[1], part[2][-1] if isinstance(part[2], list) and part[2] else part[2]) for part in parts
-            )
-            return [(key, value) for key, value in values if isinstance(value, int | str)]
-    return []
+    shows: list[Mark | None] = []
+    match operation.type, operation.f, operation.value:
+        case "fail", f, _:
+            shows = [_refusal(f, operation.key, history.events[operation.complete_index].value)]
+        case "ok", "read", int() | str() as value if operation.mode in CONFIRMED_READS:
+            shows = [mark_of(operation.key, value)]
+        case "ok", "txn", list() as parts if operation.mode in CONFIRMED_READS:
+            for part in parts:
+                match part:
+                    case ["r", key, value, *_]:
+                        shows.append(mark_of(key, value))
+                    case _:  # not only reads: the store promises nothing of them
+                        return
+    yield from (mark for mark in shows if mark is not None and mark[1] is not None)
 
 
 def _written(operation: Operation) -> list[Mark]:

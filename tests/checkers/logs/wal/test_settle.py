@@ -9,6 +9,7 @@ from checkers import linearizable
 from checkers.history.history import Header, History
 from checkers.history.operation import Event
 from checkers.logs.wal import LogRules, Logs, NodeLog, Record, Settled, settle
+from checkers.logs.wal.settle import Marks, shown
 from tests.checkers.logs.wal.logs import confirm, log, nop, rollback, write
 
 
@@ -137,6 +138,41 @@ def test_a_list_is_known_by_its_end() -> None:
     added = ("invoke", 2, "txn", [["append", "x", 2]]), ("ok", 2, "txn", [["append", "x", 2]])
     both = history(("invoke", 1, "write", [1, 2]), ("ok", 1, "write", [1, 2]), *added)
     assert settled(both, log("n1", write(1, 1, [1, 2]), rollback(1, 2, start=1))).lost == ()
+
+
+def shown_of(f: str, value: object, *rows: Record, mode: str = "linearizable") -> list[object]:
+    """What a confirmed read shows of a write of 7 that is in these rows."""
+    written = history(("invoke", 1, "write", 7), ("ok", 1, "write", 7))
+    read = [
+        Event(index=index, time_ns=index, type=kind, process=2, f=f, key="x", value=value, mode=mode)  # type: ignore[arg-type]
+        for index, kind in enumerate(("invoke", "ok"), start=2)
+    ]
+    past = History.of(Header(), [*written.events, *read])
+    found = shown(Marks.of(past, Logs.of((log("n1", *rows),), LogRules(promotes="at once"))))
+    return list(found[2])
+
+
+def test_a_confirmed_read_shows_whose_value_it_read() -> None:
+    """Breaks if a read of what was not confirmed yet went unseen."""
+    assert shown_of("read", 7, write(1, 1, 7)) == [(1, 1)]
+    assert shown_of("read", 7, write(1, 1, 7), mode="dirty") == []
+    assert shown_of("read", None, write(1, 1, 7)) == []
+    assert shown_of("txn", [["r", "x", 7]], write(1, 1, 7)) == [(1, 1)]
+    assert shown_of("txn", [["r", "x", [3, 7]]], write(1, 1, 7)) == [(1, 1)]
+    assert shown_of("txn", [["r", "x", 7], ["w", "y", 1]], write(1, 1, 7)) == []
+
+
+def test_a_value_in_two_transactions_is_shown_of_neither() -> None:
+    """Breaks if a read were held against the one of two transactions whose value it did not read: a false alarm."""
+    assert shown_of("read", 7, write(1, 1, 7), write(1, 2, 7)) == []
+
+
+@pytest.mark.parametrize(
+    "part", [[], ["r"], ["r", "x"], 5, None, "r", {"r": 1}, ["r", ["x"], 7], ["r", {}, 7]]
+)
+def test_a_read_with_odd_parts_is_no_traceback(part: object) -> None:
+    """Breaks if a history of another tool ended the check with a traceback."""
+    assert shown_of("txn", [part], write(1, 1, 7)) == []
 
 
 def test_marks_in_two_transactions_settle_nothing() -> None:
