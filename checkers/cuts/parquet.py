@@ -1,7 +1,8 @@
 """trace.parquet: the columns of a trace, for millions of messages.
 
 One row an event, in the order of `Trace`: lives one after the other. Transactions stand there by name. Lives, words,
-cuts and colour changes lie in the metadata as JSON. Pages carry checksums. pyarrow is imported by the functions.
+cuts and colour changes lie in the metadata as JSON. The file has a seal (`checkers.history.sealed_parquet`); those of
+earlier versions have none. pyarrow is imported by the functions.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import numpy
 
 from checkers.cuts.trace import CUT_MARK, LIFE, MARK, NOT_RECORDED, RECEIVE, SEND, Life, Trace
 from checkers.history.errors import NOT_JSON, HistoryError
+from checkers.history.sealed_parquet import SEALED, opened_sealed, seal
 
 FORMAT = b"qsync-trace"
 _COLUMNS = {
@@ -69,7 +71,7 @@ def write(path: Path, trace: Trace) -> None:
         codes = pyarrow.array(trace.xid, mask=trace.xid < 0)
         names = pyarrow.array(trace.xids, pyarrow.string())
         columns[_XID] = pyarrow.DictionaryArray.from_arrays(codes, names)
-    table = pyarrow.table(columns).replace_schema_metadata({FORMAT: msgspec.json.encode(head)})
+    table = pyarrow.table(columns).replace_schema_metadata({FORMAT: msgspec.json.encode(head), **SEALED})
     ascending = {name: "DELTA_BINARY_PACKED" for name in ("seq", "time_ns") if name in columns}
     pyarrow.parquet.write_table(
         table,
@@ -80,6 +82,7 @@ def write(path: Path, trace: Trace) -> None:
         column_encoding=ascending,
         write_page_checksum=True,
     )
+    seal(path)
 
 
 def read(path: Path, *, whole: bool = True) -> Trace:
@@ -87,10 +90,8 @@ def read(path: Path, *, whole: bool = True) -> Trace:
 
     Raises HistoryError if it is no such file or has changed, OSError if there is none.
     """
-    import pyarrow.parquet
-
     with _damage_refused(path):
-        file = pyarrow.parquet.ParquetFile(path, page_checksum_verification=True)
+        file = opened_sealed(path)
         metadata = file.schema_arrow.metadata or {}
         if FORMAT not in metadata:
             raise ValueError("a table without that metadata")
@@ -128,9 +129,14 @@ def _check(trace: Trace) -> None:
         ("peer", sends, 0, len(trace.peers)),
         ("peer", receives, NOT_RECORDED, len(trace.lives)),
         ("mark", trace.mark_row, 0, len(trace)),
+        ("kind of the mark of a cut", trace.kind[trace.mark_row], MARK, MARK + 1),
+        ("cut", trace.mark_cut, 0, len(trace.cuts)),
     ):
         if len(codes) and not first <= codes.min() <= codes.max() < end:
             raise ValueError(f"{codes.max()} is no {name}")
+    for code in set(trace.what[trace.mark_row].tolist()) if len(trace.what) else ():
+        if trace.words[code] != CUT_MARK:
+            raise ValueError(f"a colour change in a row of {trace.words[code]!r}")
 
 
 def _read(file: Any, names: list[str]) -> dict[str, Any]:
@@ -176,7 +182,7 @@ def _damage_refused(path: Path) -> Iterator[None]:
 
     try:
         yield
-    except (pyarrow.ArrowException, *NOT_JSON, LookupError, ValueError, OverflowError) as error:
+    except (pyarrow.ArrowException, *NOT_JSON, LookupError, TypeError, ValueError, OverflowError) as error:
         why = str(error)
     except OSError as error:
         if error.errno is not None:

@@ -5,22 +5,18 @@ the name of every other process in `actor` (clients: "client"). The header lies 
 line that it is in history.jsonl, and beside it what a torn record has lost. pyarrow is imported only when one of the
 functions is called.
 
-Every reader notices a file that has changed. Each page has its checksum, as Parquet has it, so a reader of some row
-groups verifies only those. The footer has none in Parquet: a wrong statistic or offset there gives other rows. So a
-hash of the whole file, the seal, lies between the pages and the footer, where no reader of Parquet looks; the metadata
-says that there is one. `opened` verifies it. Files of earlier versions, and of other tools, have no seal.
+Every reader notices by the seal (`checkers.history.sealed_parquet`) that a file has changed. Files of earlier versions,
+and of other tools, have none.
 """
 
 from __future__ import annotations
 
-import hashlib
-import os
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import islice, pairwise
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import msgspec
 
@@ -30,16 +26,11 @@ from checkers.history.history import FORMAT, Header, History
 from checkers.history.jsonl import header_line, parse_header
 from checkers.history.nesting import is_deep, too_deep
 from checkers.history.operation import Event
+from checkers.history.sealed_parquet import SEALED, Changed, opened_sealed, seal
 from checkers.history.stored import StoredEvents, without_collections
 
 _METADATA = FORMAT.encode()
 _TORN = b"qsync-torn"
-_SEALED = b"qsync-seal"
-_SEAL = b"qsync-seal-sha256:"
-_SEAL_BYTES = len(_SEAL) + hashlib.sha256().digest_size
-_TAIL_BYTES = 8
-"""At the end of the file: the footer's length, and PAR1."""
-_CHUNK_BYTES = 1 << 20
 _CLIENT = "client"
 _AT_ONCE = 1 << 15
 """Events that are turned into columns at once, a part of a row group: their Python lists take much more memory than the
@@ -69,7 +60,7 @@ def write(path: Path, history: History) -> None:
     import pyarrow.parquet
 
     torn = {} if history.torn is None else {_TORN: history.torn.encode()}
-    columns = schema().with_metadata({_METADATA: header_line(history.header), _SEALED: b"1", **torn})
+    columns = schema().with_metadata({_METADATA: header_line(history.header), **SEALED, **torn})
     options: Any = {"compression": "zstd", "write_page_checksum": True}
     # Opened here: pyarrow takes no path that is not UTF-8.
     with (
@@ -80,7 +71,7 @@ def write(path: Path, history: History) -> None:
         for table in _row_groups(_tables(history.events, columns)):
             file.write_table(table, row_group_size=_ROW_GROUP)
     pyarrow.default_memory_pool().release_unused()
-    _seal(path)
+    seal(path)
 
 
 def read(path: Path) -> History:
@@ -163,8 +154,7 @@ def opened(path: Path, *, read_dictionary: Sequence[str] = (), **options: Any) -
     import pyarrow.parquet
 
     with damage_refused(path):
-        is_sealed = _is_sealed(path)
-        file = pyarrow.parquet.ParquetFile(path, page_checksum_verification=True, **options)
+        file = opened_sealed(path, **options)
         if words := [name for name in read_dictionary if name in file.schema_arrow.names]:
             file = pyarrow.parquet.ParquetFile(
                 path,
@@ -173,60 +163,7 @@ def opened(path: Path, *, read_dictionary: Sequence[str] = (), **options: Any) -
                 page_checksum_verification=True,
                 **options,
             )
-        if says_sealed(file) and not is_sealed:
-            raise _damaged(path, "it has lost its seal")
         return file
-
-
-def says_sealed(file: Any) -> bool:
-    """Whether the metadata of an open file says that it is sealed: then this module wrote it, of a paired history."""
-    return _SEALED in (file.schema_arrow.metadata or {})
-
-
-def _seal(path: Path) -> None:
-    """Put the hash of all that is there before the footer."""
-    with path.open("r+b") as file:
-        footer_at = _footer_at(file)
-        digest = _digest(file, footer_at, footer_at)
-        file.seek(footer_at)
-        footer = file.read()
-        file.seek(footer_at)
-        file.write(_SEAL + digest + footer)
-
-
-def _is_sealed(path: Path) -> bool:
-    """Whether there is a seal; HistoryError if the file is another one than was sealed."""
-    with path.open("rb") as file:
-        footer_at = _footer_at(file)
-        seal_at = footer_at - _SEAL_BYTES
-        if seal_at < 0:
-            return False
-        file.seek(seal_at)
-        seal = file.read(_SEAL_BYTES)
-        if not seal.startswith(_SEAL):
-            return False
-        if _digest(file, seal_at, footer_at) != seal.removeprefix(_SEAL):
-            raise _damaged(path, "its hash differs from its seal")
-    return True
-
-
-def _footer_at(file: IO[bytes]) -> int:
-    """Where the footer begins; before the file's beginning if that cannot be."""
-    size = file.seek(0, os.SEEK_END)
-    file.seek(max(0, size - _TAIL_BYTES))
-    return size - _TAIL_BYTES - int.from_bytes(file.read(4), "little")
-
-
-def _digest(file: IO[bytes], until: int, again_from: int) -> bytes:
-    """The SHA-256 of a file without the bytes from `until` to `again_from`."""
-    digest = hashlib.sha256()
-    file.seek(0)
-    while until > file.tell():
-        digest.update(file.read(min(_CHUNK_BYTES, until - file.tell())))
-    file.seek(again_from)
-    while chunk := file.read(_CHUNK_BYTES):
-        digest.update(chunk)
-    return digest.digest()
 
 
 @contextmanager
@@ -239,7 +176,7 @@ def damage_refused(path: Path) -> Iterator[None]:
 
     try:
         yield
-    except (pyarrow.ArrowException, *NOT_JSON) as error:
+    except (pyarrow.ArrowException, *NOT_JSON, Changed) as error:
         raise _damaged(path, str(error)) from error
     except OSError as error:
         if error.errno is not None:

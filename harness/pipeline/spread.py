@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from checkers.history import parquet, tables
+from checkers.history.sealed_parquet import says_sealed
 from checkers.linearizable import check, merging
 from checkers.verdict import Verdict
 from harness.judge.time_limit import Elsewhere
@@ -68,7 +69,7 @@ def check_parquet(
 
     began_s = time.monotonic()
     file = parquet.opened(path)
-    if not (parquet.says_sealed(file) or tables.add_up(file)):
+    if not (says_sealed(file) or tables.add_up(file)):
         return None
     about = file.metadata
     tasks = max(spark.sparkContext.defaultParallelism, math.ceil(about.num_rows / EVENTS_A_TASK))

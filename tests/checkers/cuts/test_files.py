@@ -61,6 +61,24 @@ def test_a_damaged_parquet_is_refused(tmp_path: Path, damage: bytes | None) -> N
         parquet.read(path)
 
 
+def test_no_bit_of_the_footer_can_change(tmp_path: Path) -> None:
+    """A flipped bit in lives, marks or cuts gives another verdict: Parquet has no checksum of its footer."""
+    path = tmp_path / "trace.parquet"
+    parquet.write(path, scripts.trace(SCRIPT))
+    whole = path.read_bytes()
+    footer = len(whole) - 8 - int.from_bytes(whole[-8:-4], "little")
+    for at in range(footer, len(whole), 3):
+        path.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
+        with pytest.raises(HistoryError, match=r"trace\.parquet"):
+            parquet.read(path, whole=False)
+
+
+def test_a_file_of_an_earlier_version_is_read(tmp_path: Path) -> None:
+    """Stored traces, which have no seal, are refused."""
+    table, head = _table(tmp_path)
+    _same(parquet.read(_written(tmp_path, table, head)), scripts.trace(SCRIPT))
+
+
 @pytest.mark.parametrize(
     ("name", "value"),
     [
@@ -69,8 +87,19 @@ def test_a_damaged_parquet_is_refused(tmp_path: Path, damage: bytes | None) -> N
             ("marks", [[99, 0, 0]]),
             ("marks", [[-1, 0, 0]]),
             ("marks", [[0, 7, 0]]),
+            ("marks", [[0, -1, 0]]),
+            ("marks", [[1, 0, 0]]),
+            ("words", ["x"] * 9),
         ),
-        *(("words", []), ("peers", []), ("kind", 9), ("peer", 9), ("seq", -1), ("xid", [[1]])),
+        *(
+            ("words", []),
+            ("peers", []),
+            ("kind", 9),
+            ("peer", 9),
+            ("seq", -1),
+            ("seq", [{"a": 1}]),
+            ("xid", [[1]]),
+        ),
     ],
 )
 def test_a_code_that_stands_for_nothing_is_refused(tmp_path: Path, name: str, value: Any) -> None:
