@@ -16,9 +16,9 @@ A dequeue of unknown outcome may have taken one missing element, and a drain of 
 before the proof was complete. So many missing elements are forgiven. An element may be put in several times: as many of
 it are missing as were acknowledged and did not come out.
 
-Rules: lost, duplicated, never-enqueued, enqueued-by-failure, before-its-enqueue (it came out before it was put in),
-reordered (an element that surely went in first surely came out later, or later within one drain; not with `fifo`
-false).
+Rules: lost, duplicated, never-enqueued, enqueued-by-failure, before-its-enqueue (it came out before it was put in, or
+more often than it was put in by then), reordered (an element that surely went in first surely came out later, or later
+within one drain; not with `fifo` false).
 
 Cost: n log n. Cannot see: an answer "empty" that was wrong (the linearizable model `queue` can); the order in which
 elements put in twice came out.
@@ -213,7 +213,6 @@ def _from_nowhere(key: str | None, queue: Queue) -> Iterator[Witness]:
     for value, taken in queue.dequeues.items():
         puts = queue.enqueues.get(value, [])
         name = shown(taken[0].value if taken[0].f == "dequeue" else value)
-        first = min(taken, key=_over)
         if not puts and value in queue.failed:
             summary = f"{name} came out, although its enqueue had surely failed"
             yield witness("enqueued-by-failure", summary, [queue.failed[value], taken[0]], key=key)
@@ -222,9 +221,14 @@ def _from_nowhere(key: str | None, queue: Queue) -> Iterator[Witness]:
         elif len(taken) > len(puts):
             summary = f"{name} came out {often(len(taken))}"
             yield witness("duplicated", summary, [*puts, *taken], key=key)
-        elif all(first.precedes(put) for put in puts):
-            summary = f"{name} came out before it was put in"
-            yield witness("before-its-enqueue", summary, [*puts, first], key=key)
+        else:
+            ended, begun = sorted(taken, key=_over), sorted(put.invoke_index for put in puts)
+            for count, (last, at) in enumerate(zip(ended, begun, strict=False), start=1):
+                if _over(last) < at:
+                    times = "" if count == 1 else f" {often(count)}"
+                    summary = f"{name} came out{times} before it was put in{times}"
+                    yield witness("before-its-enqueue", summary, [*puts, *ended[:count]], key=key)
+                    break
 
 
 def _missing(queue: Queue, fifo: bool) -> list[_Missing]:

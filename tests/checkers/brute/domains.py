@@ -100,8 +100,12 @@ def _queue(history: History, key: str | None) -> bool:
     came = Counter(element for element, _, _ in out)
     if any(count > len(enqueues.get(element, ())) for element, count in came.items()):
         return False
-    if any(all(taker.precedes(put) for put in enqueues[element]) for element, taker, _ in out):
-        return False
+    for element, taker, _ in out:
+        over = taker.returned_index
+        assert over is not None
+        by_then = sum(one == element and (other.returned_index or 0) <= over for one, other, _ in out)
+        if by_then > sum(put.invoke_index < over for put in enqueues[element]):
+            return False
     once = [(enqueues[element][0], taker, at) for element, taker, at in out if len(enqueues[element]) == 1]
     for first, its_taker, at in once:
         for second, taker, place in once:

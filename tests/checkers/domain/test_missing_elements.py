@@ -67,6 +67,17 @@ def test_a_valid_verdict_names_what_was_forgiven() -> None:
     assert found.summary == "0 elements of 1 came out; operations of unknown outcome may have taken 5"
 
 
+def test_an_equal_element_does_not_come_out_before_it_is_put_in_again() -> None:
+    """If it failed, an element that comes out twice would pass if a client puts it in again later."""
+    out = ("dequeue", "ok", 5)
+    found = queues.check(one_by_one(PUT, out, out, PUT))
+    assert [each.rule for each in found.witnesses] == ["before-its-enqueue"]
+    assert found.summary == "5 came out twice before it was put in twice"
+    assert found.witnesses[0].events == (0, 1, 2, 3, 4, 5, 6, 7)
+    for right in ((PUT, out, PUT, out), (PUT, PUT, out, out), (("enqueue", "info", 5), PUT, out, out, PUT)):
+        assert queues.check(one_by_one(*right)).result == "valid"
+
+
 def test_a_witness_shows_all_that_was_put_in_and_came_out() -> None:
     """If it failed, nobody could see from the witness that one of two equal elements is gone."""
     found = queues.check(one_by_one(PUT, PUT, ("dequeue", "ok", 5), EMPTY))
