@@ -116,7 +116,7 @@ def check(history: History, *, fifo: bool = True, failed_cas_observes: bool = Tr
         if fifo:
             witnesses += _reordered(key, queue)
         _count(counts, queue, len(missing), len(missing) - len(lost))
-    came_out = f"{many(counts['dequeued'], 'element')} of {counts['enqueued']} came out"
+    came_out = f"{many(counts['dequeued'], 'element')} of {counts['enqueued'] + counts['recovered']} came out"
     once = f", once each{' and in order' if fifo else ''}" if counts["dequeued"] else ""
     forgiven = f"; operations of unknown outcome may have taken {_listed(names)}" if names else ""
     valid = came_out + once + forgiven
@@ -198,12 +198,11 @@ def _queue(operations: Sequence[Operation], refusals_observe: bool) -> Queue:
 
 
 def _count(counts: dict[str, int], queue: Queue, missing: int, forgiven: int) -> None:
-    counts["enqueued"] += sum(put.type == "ok" for puts in queue.enqueues.values() for put in puts)
+    for value, puts in queue.enqueues.items():
+        acknowledged = sum(put.type == "ok" for put in puts)
+        counts["enqueued"] += acknowledged
+        counts["recovered"] += max(0, min(len(puts), len(queue.dequeues.get(value, ()))) - acknowledged)
     counts["dequeued"] += sum(map(len, queue.dequeues.values()))
-    counts["recovered"] += sum(
-        value in queue.dequeues and all(put.type == "info" for put in puts)
-        for value, puts in queue.enqueues.items()
-    )
     counts["missing"] += missing
     counts["forgiven"] += forgiven
     counts["emptied"] += len(queue.emptied)

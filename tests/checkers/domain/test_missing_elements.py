@@ -78,6 +78,14 @@ def test_an_equal_element_does_not_come_out_before_it_is_put_in_again() -> None:
         assert queues.check(one_by_one(*right)).result == "valid"
 
 
+def test_elements_of_unknown_enqueues_are_counted_where_they_came_out() -> None:
+    """If it failed, "1 element of 0 came out" would stand under a valid verdict."""
+    unknown, out = ("enqueue", "info", 5), ("dequeue", "ok", 5)
+    assert queues.check(one_by_one(unknown, out)).summary == "1 element of 1 came out, once each and in order"
+    assert "2 elements of 2 came out" in queues.check(one_by_one(unknown, PUT, out, out)).summary
+    assert "1 element of 1 came out" in queues.check(one_by_one(unknown, PUT, out)).summary
+
+
 def test_a_witness_shows_all_that_was_put_in_and_came_out() -> None:
     """If it failed, nobody could see from the witness that one of two equal elements is gone."""
     found = queues.check(one_by_one(PUT, PUT, ("dequeue", "ok", 5), EMPTY))
