@@ -671,12 +671,7 @@ def _keys_of(call: Call) -> Iterator[str]:
 
 def _written_by(call: Call) -> Iterator[str]:
     txn = call.record.request.txn
-    for failure in (False, True):
-        for step in txn.branch(failure) if txn is not None else ():
-            if step.type == "put-operation":
-                yield step.put.key
-            elif step.type == "delete-operation":
-                yield step.delete.key
+    return (key for key, _, _ in txn.changes) if txn is not None else iter(())
 
 
 def _watched(history: History) -> dict[int, dict[str, Value | None]]:

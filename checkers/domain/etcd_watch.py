@@ -59,13 +59,12 @@ def check(history: History) -> Verdict:
         _Seen(operation, watch_of(operation)) for operation in history.operations if operation.f == WATCH
     ]
     known = _Known.of(history, watches)
-    witnesses = [found for watch in watches for found in (*_of_itself(watch), *_of_all(watch, known))]
+    of_each = (found for watch in watches for found in (*_of_itself(watch), *_of_all(watch, known)))
+    witnesses = [*known.conflicts, *of_each]
     details: dict[str, Any] = {"watches": len(watches), "events": sum(len(watch.events) for watch in watches)}
     of = "1 watch" if len(watches) == 1 else f"{len(watches):,} watches"
     valid = f"etcd's guarantees hold for {many(details['events'], 'event')} of {of}"
-    return verdict(
-        NAME, MODEL, [*known.conflicts, *witnesses], details, judged=details["events"], valid=valid
-    )
+    return verdict(NAME, MODEL, witnesses, details, judged=details["events"], valid=valid)
 
 
 @dataclass(frozen=True)
@@ -111,9 +110,8 @@ def _of_itself(seen: _Seen) -> Iterator[Witness]:
             if event.revision < latest:
                 found.setdefault("ordered", f"{name} came after revision {latest}")
             if event.revision <= bookmark:
-                found.setdefault(
-                    "bookmarkable", f"{name} came after the notification that all up to {bookmark} had come"
-                )
+                why = f"{name} came after the notification that all up to {bookmark} had come"
+                found.setdefault("bookmarkable", why)
             if (event.revision, event.key) in shown_before:
                 found.setdefault("unique", f"{name} came twice")
             shown_before.add((event.revision, event.key))
@@ -159,8 +157,10 @@ class _Known:
             answered = 0
             if operation.type == "ok" and record.response is not None:
                 answered = record.response.revision
-            for change, revision in _changes(record, answered):
-                asked.setdefault(change, set()).add(revision)
+            for key, left, lease in record.request.txn.changes if record.request.txn is not None else ():
+                asked.setdefault((key, left), set()).add(answered)
+                if lease:  # its end deletes the key, at any revision
+                    asked.setdefault((key, None), set()).add(0)
             if answered and (written := dict(_written(record))):
                 whole.add(answered)
                 for key, left in written.items():
@@ -201,17 +201,6 @@ class _Known:
         if between < revision - max(at, 1) - 1:
             return None
         return at, self.events[at, key] if at else None
-
-
-def _changes(record: Record, answered: int) -> Iterator[tuple[tuple[str, Value | None], int]]:
-    """What a request may do to which keys, and at which revision (0: at any, as the end of a lease)."""
-    for step in record.request.txn.steps if record.request.txn is not None else ():
-        if step.type == "put-operation":
-            yield (step.put.key, step.put.value.identity), answered
-            if step.put.lease:
-                yield (step.put.key, None), 0
-        elif step.type == "delete-operation":
-            yield (step.delete.key, None), answered
 
 
 def _written(record: Record) -> Iterator[tuple[str, Value | None]]:

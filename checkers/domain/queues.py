@@ -119,14 +119,13 @@ def check(history: History, *, fifo: bool = True, failed_cas_observes: bool = Tr
     came_out = f"{many(counts['dequeued'], 'element')} of {counts['enqueued'] + counts['recovered']} came out"
     once = f", once each{' and in order' if fifo else ''}" if counts["dequeued"] else ""
     forgiven = f"; operations of unknown outcome may have taken {_listed(names)}" if names else ""
-    valid = came_out + once + forgiven
     details: dict[str, Any] = {**counts, "findings": []}
     if counts["enqueued"] and not counts["emptied"]:
         details["findings"] = [
             "the queue was never seen empty: what is missing cannot be told from what is left in it"
         ]
     judged = counts["enqueued"] + counts["dequeued"]
-    return verdict(NAME, MODEL, witnesses, details, judged=judged, valid=valid)
+    return verdict(NAME, MODEL, witnesses, details, judged=judged, valid=came_out + once + forgiven)
 
 
 def gone_everywhere(history: History, dumps: Sequence[Operation]) -> Iterator[Witness]:

@@ -10,7 +10,7 @@ An answer may have more fields.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any, Final, Literal, TypeVar
 
@@ -108,13 +108,17 @@ class Txn(msgspec.Struct, frozen=True, rename="pascal", forbid_unknown_fields=Tr
         return (self.operations_on_failure if failure else self.operations_on_success) or []
 
     @property
-    def steps(self) -> list[Step]:
-        """Those of both branches."""
-        return self.branch(False) + self.branch(True)
+    def changes(self) -> Iterator[tuple[str, Value | None, int]]:
+        """Key, value (None: a deletion) and lease of each step, in both branches, that writes."""
+        for step in (*self.branch(False), *self.branch(True)):
+            if step.type == "put-operation":
+                yield step.put.key, step.put.value.identity, step.put.lease
+            elif step.type == "delete-operation":
+                yield step.delete.key, None, 0
 
     @property
     def writes(self) -> bool:
-        return any(step.type != "range-operation" for step in self.steps)
+        return any(True for _ in self.changes)
 
 
 class Lease(msgspec.Struct, frozen=True, rename="pascal", forbid_unknown_fields=True):
