@@ -30,6 +30,7 @@ _COLUMNS = {
 _XID = "xid"
 _OF_VERDICTS = ("kind", "seq", "peer")
 _GROUP_ROWS = 1 << 20
+_OF_DAMAGE = (*NOT_JSON, LookupError, TypeError, ValueError, OverflowError, OSError)
 
 
 class _Head(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,8 +66,7 @@ def write(path: Path, trace: Trace) -> None:
         is_one_clock=trace.is_one_clock,
     )
     rows = len(trace)
-    columns = {name: getattr(trace, name) for name in _COLUMNS}
-    columns = {name: column for name, column in columns.items() if len(column) == rows}
+    columns = {name: column for name in _COLUMNS if len(column := getattr(trace, name)) == rows}
     if len(trace.xid) == rows:
         codes = pyarrow.array(trace.xid, mask=trace.xid < 0)
         names = pyarrow.array(trace.xids, pyarrow.string())
@@ -182,16 +182,11 @@ def _damage_refused(path: Path) -> Iterator[None]:
 
     try:
         yield
-    except (pyarrow.ArrowException, *NOT_JSON, LookupError, TypeError, ValueError, OverflowError) as error:
-        why = str(error)
-    except OSError as error:
-        if error.errno is not None:
+    except (pyarrow.ArrowException, *_OF_DAMAGE) as error:
+        if isinstance(error, OSError) and error.errno is not None:
             raise
-        why = str(error)
-    else:
-        return
-    raise HistoryError(
-        expected="a trace.parquet as it was written",
-        came=f"{path.name}: {' '.join(why.split())}",
-        attempt="read the trace files that it was made of",
-    )
+        raise HistoryError(
+            expected="a trace.parquet as it was written",
+            came=f"{path.name}: {' '.join(str(error).split())}",
+            attempt="read the trace files that it was made of",
+        ) from error

@@ -156,13 +156,8 @@ def opened(path: Path, *, read_dictionary: Sequence[str] = (), **options: Any) -
     with damage_refused(path):
         file = opened_sealed(path, **options)
         if words := [name for name in read_dictionary if name in file.schema_arrow.names]:
-            file = pyarrow.parquet.ParquetFile(
-                path,
-                metadata=file.metadata,
-                read_dictionary=words,
-                page_checksum_verification=True,
-                **options,
-            )
+            options.update(metadata=file.metadata, page_checksum_verification=True)
+            file = pyarrow.parquet.ParquetFile(path, read_dictionary=words, **options)
         return file
 
 
@@ -176,10 +171,8 @@ def damage_refused(path: Path) -> Iterator[None]:
 
     try:
         yield
-    except (pyarrow.ArrowException, *NOT_JSON, Changed) as error:
-        raise _damaged(path, str(error)) from error
-    except OSError as error:
-        if error.errno is not None:
+    except (pyarrow.ArrowException, *NOT_JSON, Changed, OSError) as error:
+        if isinstance(error, OSError) and error.errno is not None:
             raise
         raise _damaged(path, str(error)) from error
 
@@ -225,32 +218,17 @@ def _tables(events: Sequence[Event], schema: Any) -> Iterator[Any]:
     if isinstance(events, StoredEvents) and events.scan is not None:
         from checkers.history import rows
 
-        return rows.tables(events.scan(), len(events), schema, _ROW_GROUP, _CLIENT)
-    return _tables_of_objects(iter(events), schema)
-
-
-def _tables_of_objects(events: Iterator[Event], schema: Any) -> Iterator[Any]:
+        yield from rows.tables(events.scan(), len(events), schema, _ROW_GROUP, _CLIENT)
+        return
     import pyarrow
 
-    while batch := list(islice(events, _AT_ONCE)):
+    rest = iter(events)
+    while batch := list(islice(rest, _AT_ONCE)):
         yield pyarrow.table(_columns(batch), schema=schema)
 
 
 def _columns(events: Sequence[Event]) -> dict[str, list[Any]]:
-    same = (
-        "index",
-        "time_ns",
-        "type",
-        "f",
-        "key",
-        "node",
-        "role",
-        "mode",
-        "error",
-        "phase",
-        "wait",
-        "transaction",
-    )
+    same = {"index", "time_ns", "transaction", *_WORDS} - {"actor"}
     columns: dict[str, list[Any]] = {name: [getattr(event, name) for event in events] for name in same}
     processes = [event.process for event in events]
     columns["process"] = [process if isinstance(process, int) else None for process in processes]

@@ -335,7 +335,7 @@ def _mark(record: Record) -> tuple[int, int, int]:
             raise NotPlain
         return 0, 0, ABSENT
     key, value = mark
-    if (value is None) != (not record.tuple) or not isinstance(key, str):
+    if (value is None) != (not record.tuple):
         raise NotPlain
     if value is not None and (type(value) is not int or abs(value) > VALUES_MAX):
         raise NotPlain
