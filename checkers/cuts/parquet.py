@@ -134,9 +134,8 @@ def _check(trace: Trace) -> None:
     ):
         if len(codes) and not first <= codes.min() <= codes.max() < end:
             raise ValueError(f"{codes.max()} is no {name}")
-    for code in set(trace.what[trace.mark_row].tolist()) if len(trace.what) else ():
-        if trace.words[code] != CUT_MARK:
-            raise ValueError(f"a colour change in a row of {trace.words[code]!r}")
+    if len(trace.what) and {trace.words[code] for code in trace.what[trace.mark_row]} - {CUT_MARK}:
+        raise ValueError("a colour change in a row that is no mark of a cut")
 
 
 def _read(file: Any, names: list[str]) -> dict[str, Any]:

@@ -154,9 +154,8 @@ class _Known:
             if operation.f != PREFIX + "txn":
                 continue
             record = record_of(operation)
-            answered = 0
-            if operation.type == "ok" and record.response is not None:
-                answered = record.response.revision
+            response = record.response if operation.type == "ok" else None
+            answered = response.revision if response is not None else 0
             for key, left, lease in record.request.txn.changes if record.request.txn is not None else ():
                 asked.setdefault((key, left), set()).add(answered)
                 if lease:  # its end deletes the key, at any revision
@@ -226,7 +225,6 @@ def _of_all(seen: _Seen, known: _Known) -> Iterator[Witness]:
     for event in seen.events:
         name = f"{shown(event.key)} of revision {event.revision}"
         real = known.events[event.revision, event.key]
-        is_put = event.left is not None
         if real.source.f != WATCH and real.left != event.left:
             summary = f"{name} came as {_left(event.left)}, and {_left(real.left)} was written"
             add("invented", summary, real.source)
@@ -238,11 +236,8 @@ def _of_all(seen: _Seen, known: _Known) -> Iterator[Witness]:
                 other = f" at this revision, but at {', '.join(map(str, sorted(asked)[:3]))}" if asked else ""
                 add("invented", f"{name} came as {_left(event.left)}, which no request made{other}")
         before = known.before(event.revision, event.key)
-        if (
-            is_put
-            and before is not None
-            and event.is_create is (before[1] is not None and before[1].left is not None)
-        ):
+        was_there = before is not None and before[1] is not None and before[1].left is not None
+        if before is not None and event.left is not None and event.is_create is was_there:
             came = (
                 "a creation, and the key was there"
                 if event.is_create
@@ -262,10 +257,8 @@ def _of_all(seen: _Seen, known: _Known) -> Iterator[Witness]:
     shown_here = {(event.revision, event.key) for event in seen.events}
     first, last = seen.bounds
     begun = min((event.revision for event in seen.events), default=last + 1)
-    place = bisect.bisect_left(known.order, (first, ""))
-    for revision, key in known.order[place:]:
-        if revision > last:
-            break
+    place, end = (bisect.bisect_left(known.order, (revision, "")) for revision in (first, last + 1))
+    for revision, key in known.order[place:end]:
         if seen.watch.request.matches(key) and (revision, key) not in shown_here:
             rule = "resumable" if seen.watch.request.revision and revision <= begun else "reliable"
             summary = (

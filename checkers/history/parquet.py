@@ -81,19 +81,18 @@ def read(path: Path) -> History:
     """
     with damage_refused(path):
         file = opened(path)
+        header, torn = _header(path, file.schema_arrow), _torn(file.schema_arrow)
         if file.metadata.num_rows >= LARGE and not why_plain():
             from checkers.history import tables
 
-            header = _header(path, file.schema_arrow)
             history = tables.read(file, header, _events, lambda: damage_refused(path))
             if history is not None:
-                return replace(history, torn=_torn(file.schema_arrow))
-        table = file.read()
+                return replace(history, torn=torn)
         with without_collections():
-            header, events = _header(path, table.schema), _events(table)
+            events = _events(file.read())
             if events and (events[0].index, events[-1].index) != (0, len(events) - 1):
                 raise _damaged(path, "rows are missing")
-            return History.of(header, events, torn=_torn(table.schema))
+            return History.of(header, events, torn=torn)
 
 
 def read_keys(path: Path, keys: Collection[str | None]) -> History:
