@@ -81,7 +81,7 @@ def read(path: Path) -> History:
     """
     with damage_refused(path):
         file = opened(path)
-        header, torn = _header(path, file.schema_arrow), _torn(file.schema_arrow)
+        header, torn = _header(path, file.schema_arrow), torn_of(file.schema_arrow)
         if file.metadata.num_rows >= LARGE and not why_plain():
             from checkers.history import tables
 
@@ -113,7 +113,7 @@ def read_keys(path: Path, keys: Collection[str | None]) -> History:
         table = pyarrow.parquet.read_table(
             path, filters=process.is_valid() & may_be, page_checksum_verification=True
         )
-        return History.of(header, list(_on(keys, _events(table.sort_by("index")))), torn=_torn(about))
+        return History.of(header, list(_on(keys, _events(table.sort_by("index")))), torn=torn_of(about))
 
 
 def _on(keys: Collection[str | None], events: Sequence[Event]) -> Iterator[Event]:
@@ -141,7 +141,7 @@ def read_others(path: Path) -> History:
             if file.read_row_group(group, columns=["process"])["process"].null_count:
                 table = file.read_row_group(group)
                 events += _events(table.filter(table["process"].is_null()))
-        return History.of(header, events, torn=_torn(file.schema_arrow))
+        return History.of(header, events, torn=torn_of(file.schema_arrow))
 
 
 def opened(path: Path, *, read_dictionary: Sequence[str] = (), **options: Any) -> Any:
@@ -185,7 +185,8 @@ def _header(path: Path, schema: Any) -> Header:
     return parse_header(metadata[_METADATA])
 
 
-def _torn(schema: Any) -> str | None:
+def torn_of(schema: Any) -> str | None:
+    """What a file with this Arrow schema says that its record has lost."""
     torn: bytes | None = schema.metadata.get(_TORN)
     return None if torn is None else torn.decode()
 

@@ -35,19 +35,20 @@ WORDS = ("type", "f", "key", "role", "mode", "error")
 _SPLIT = "part int, events binary"
 BUCKETS_A_DECADE = 200
 """A quantile is reported as the upper edge of its bucket: at most 1.2 % too much."""
-ANSWER = (
-    "verdict string, odd boolean, f array<string>, bucket array<int>, many array<long>, keys array<string>"
-)
+ANSWER = "answer string"
+"""JSON; null if columns do not suffice for what a worker has."""
 Quantiles = dict[str, dict[str, float]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spread:
-    """The combined answers of the workers. The verdict is the same in process and on Spark. The quantiles are for each
-    `f`, of the operations that ended ok.
+    """The combined answers of the workers. The quantiles are for each `f`, of the operations that ended ok.
+
+    `torn`: what the file says that its record has lost.
     """
 
     verdict: Verdict
+    torn: str | None
     quantiles_ms: Quantiles
     tasks: int
 
@@ -76,11 +77,12 @@ def check_parquet(
     worker = _Worker(Elsewhere.now(), failed_cas_observes)
     groups = spark.range(about.num_row_groups, numPartitions=about.num_row_groups)
     split = groups.mapInArrow(_Splitter(str(path.absolute()), tasks), _SPLIT)
-    answers = split.repartitionById(tasks, "part").mapInArrow(worker, ANSWER).collect()
-    if any(answer.odd for answer in answers):
+    rows = split.repartitionById(tasks, "part").mapInArrow(worker, ANSWER).collect()
+    answers = [msgspec.json.decode(row.answer) for row in rows]
+    if None in answers:
         return None
-    verdicts = [Verdict.from_json(msgspec.json.decode(answer.verdict)) for answer in answers]
-    again = {key for answer in answers for key in answer.keys}
+    verdicts = [Verdict.from_json(answer["verdict"]) for answer in answers]
+    again = {key for answer in answers for key in answer["keys"]}
     rest = None
     # Without any operation there is no answer: that is judged here, too.
     if again or not answers:
@@ -88,6 +90,7 @@ def check_parquet(
     whole = merging.merged(verdicts, rest)
     return Spread(
         verdict=replace(whole, seconds=round(time.monotonic() - began_s, 6)),
+        torn=parquet.torn_of(file.schema_arrow),
         quantiles_ms=_quantiles(answers),
         tasks=tasks,
     )
@@ -159,19 +162,20 @@ class _Worker:
     failed_cas_observes: bool
 
     def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
+        import msgspec
         import pyarrow
 
         packs = [events for batch in batches for events in batch.column("events")]
         if packs:
-            yield pyarrow.RecordBatch.from_pylist([self._answer(packs)], schema=_answer_schema())
+            text = msgspec.json.encode(self._answer(packs)).decode()
+            yield pyarrow.RecordBatch.from_pylist([{"answer": text}])
 
-    def _answer(self, batches: list[Any]) -> dict[str, Any]:
-        import msgspec
+    def _answer(self, packs: list[Any]) -> dict[str, Any] | None:
         import numpy
 
-        columns = tables.operations_in(unpacked(batches))
+        columns = tables.operations_in(unpacked(packs))
         if columns is None or not columns.names <= {"read", "write", "cas"}:
-            return {"verdict": "", "odd": True, "f": [], "bucket": [], "many": [], "keys": []}
+            return None
         with self.limits.held():
             verdict = check(_history(columns), failed_cas_observes=self.failed_cas_observes)
         named = {*verdict.details["keys_invalid"], *verdict.details["keys_undecided"]}
@@ -182,8 +186,7 @@ class _Worker:
             left = columns.at(numpy.flatnonzero(is_left))
             verdict = check(_history(left), failed_cas_observes=self.failed_cas_observes)
         f, bucket, many = _histogram(columns)
-        text = msgspec.json.encode(verdict.to_json()).decode()
-        return {"verdict": text, "odd": False, "f": f, "bucket": bucket, "many": many, "keys": again}
+        return {"verdict": verdict.to_json(), "f": f, "bucket": bucket, "many": many, "keys": again}
 
 
 def _history(columns: Columns) -> History:
@@ -196,22 +199,6 @@ def _history(columns: Columns) -> History:
 
     operations = StoredOperations(columns, lambda: operations_at(columns, slice(None)), at_places)
     return History(header=Header(), events=(), operations=operations)
-
-
-def _answer_schema() -> Any:
-    import pyarrow
-
-    words = pyarrow.list_(pyarrow.string())
-    return pyarrow.schema(
-        [
-            ("verdict", pyarrow.string()),
-            ("odd", pyarrow.bool_()),
-            ("f", words),
-            ("bucket", pyarrow.list_(pyarrow.int32())),
-            ("many", pyarrow.list_(pyarrow.int64())),
-            ("keys", words),
-        ]
-    )
 
 
 def unpacked(packs: list[Any]) -> Any:
@@ -242,11 +229,11 @@ def _histogram(columns: Columns) -> tuple[list[str], list[int], list[int]]:
     return f, [int(code) % 10_000 for code in different], many.tolist()
 
 
-def _quantiles(answers: Iterable[Any]) -> Quantiles:
+def _quantiles(answers: Iterable[dict[str, Any]]) -> Quantiles:
     """The histograms of all workers, added up."""
     counts: dict[str, dict[int, int]] = {}
     for answer in answers:
-        for f, bucket, many in zip(answer.f, answer.bucket, answer.many, strict=True):
+        for f, bucket, many in zip(answer["f"], answer["bucket"], answer["many"], strict=True):
             of_f = counts.setdefault(f, {})
             of_f[bucket] = of_f.get(bucket, 0) + many
     return {f: _of_histogram(of_f) for f, of_f in sorted(counts.items())}

@@ -120,6 +120,7 @@ def _check_parquet(path: Path, as_json: bool, limits: Limits, session: AbstractC
     """Judge all registers of a large record."""
     from checkers.history.errors import HistoryError
     from harness.judge import EXIT_CODES, outcome_of
+    from harness.judge.files.judged import missing_of, nothing_of
 
     try:
         with session as spark, limited(limits):
@@ -133,21 +134,22 @@ def _check_parquet(path: Path, as_json: bool, limits: Limits, session: AbstractC
             f"{path} cannot be taken as columns (values that are no whole numbers, other operations than read, write "
             f"and cas, or a record that does not add up); try: qsync check {path}"
         )
-    outcome = outcome_of([checked.verdict.result])
+    missing = missing_of(sum(int(of_f["count"]) for of_f in checked.quantiles_ms.values()), checked.torn)
+    outcome = outcome_of([checked.verdict.result], missing)
+    sentence = nothing_of(missing) if outcome == "inconclusive" else checked.verdict.summary
     if as_json:
         document = {
             "outcome": outcome,
             "exit_code": EXIT_CODES[outcome],
-            "sentence": checked.verdict.summary,
+            "sentence": sentence,
             "latency_ms": checked.quantiles_ms,
             "checks": [checked.verdict.to_json()],
             "file": str(path),
         }
         print_json(document)
     else:
-        click.echo(
-            f"{outcome:<8} {checked.verdict.summary}; {checked.verdict.seconds:.1f} s in {checked.tasks} tasks"
-        )
+        words = sentence.removesuffix(".")
+        click.echo(f"{outcome:<8} {words}; {checked.verdict.seconds:.1f} s in {checked.tasks} tasks")
         for f, quantiles in checked.quantiles_ms.items():
             words = "  ".join(f"{name} {quantiles[name]:.2f} ms" for name in ("p50", "p95", "p99", "max"))
             click.echo(f"  {f:<6} {int(quantiles['count']):>12,} ok  {words}")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -215,11 +215,6 @@ def _evidence(history: History, unjudged: set[str]) -> dict[str, Any]:
         if unjudged
         else Counter()
     )
-    missing = []
-    if not counts["ok"]:
-        missing.append("no operation succeeded")
-    if history.torn is not None:
-        missing.append(f"the file is torn: {history.torn}")
     return {
         "ok": counts["ok"],
         "fail": counts["fail"],
@@ -229,8 +224,19 @@ def _evidence(history: History, unjudged: set[str]) -> dict[str, Any]:
         ],
         "torn": history.torn,
         **({"left_out": dict(beside)} if beside else {}),
-        "missing": missing,
+        "missing": missing_of(counts["ok"], history.torn),
     }
+
+
+def missing_of(ok: int, torn: str | None) -> list[str]:
+    """Why a file with `ok` operations that succeeded is inconclusive, in words."""
+    none = [] if ok else ["no operation succeeded"]
+    return none if torn is None else [*none, f"the file is torn: {torn}"]
+
+
+def nothing_of(missing: Iterable[str]) -> str:
+    """The sentence of an inconclusive file."""
+    return f"Nothing can be said of this file: {'; '.join(missing)}."
 
 
 def _subject(asked: Asked) -> str:
@@ -246,7 +252,7 @@ def _sentence(outcome: Outcome, judgement: Judgement, evidence: Mapping[str, Any
             ]
             return headline({"checks": wrong}, has_times=False) + _unless(judgement.supposed)
         case "inconclusive":
-            return f"Nothing can be said of this file: {'; '.join(evidence['missing'])}."
+            return nothing_of(evidence["missing"])
         case "unknown":
             return not_decided(judgement.verdicts)
         case "valid":
