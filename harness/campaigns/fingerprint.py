@@ -27,8 +27,12 @@ from harness.judge.causes import SETTLED, RankedWitness, own_causes, ranked
 
 CRASHES = ("crash", "assertion", "out-of-memory")
 _FRAME = re.compile(r"#\d+\s+(?:0x[0-9a-f]+ in )?([A-Za-z_]\w*)\+")
-_OF_THE_HANDLER = ("print_backtrace", "sig_fatal", "sigaction", "restore_rt", "gsignal", "abort", "raise")
-"""Frames of a stack that every death by a signal has."""
+_OF_THE_HANDLER = re.compile(
+    r"print_backtrace|sig_fatal_cb|_ZL?15print_backtrace\w*|_ZL?12sig_fatal_cb\w*"
+    r"|_*(?:(?:GI|libc)_+)?(?:sigaction|restore_rt|gsignal|raise|abort|assert_fail(?:_base)?)"
+    r"|_*pthread_kill(?:_implementation|_internal)?"
+)
+"""Whole names of frames that every death by a signal has. A store's own functions may contain the same words."""
 _LAST_WORDS = re.compile(r"(?<= F> ).+|^\w*(?:Error|Exception)\b.*")
 """A line that Tarantool marks as fatal, or the last line of a traceback."""
 _HEXADECIMAL = re.compile(r"\b(?:0x[0-9a-f]+|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\b", re.IGNORECASE)
@@ -103,7 +107,7 @@ def _end_of(witness: Mapping[str, Any]) -> Iterator[str]:
     yield how if witness["rule"] == "crash" else _without_numbers(how)
     lines = [str(line) for line in witness.get("explanation") or ()]
     frames = [match[1] for line in lines if (match := _FRAME.match(line.strip()))]
-    frames = [name for name in frames if not any(word in name for word in _OF_THE_HANDLER)]
+    frames = [name for name in frames if not _OF_THE_HANDLER.fullmatch(name)]
     if frames:
         yield "in " + " < ".join(frames[:FRAMES])
         return

@@ -143,6 +143,23 @@ def test_two_crashes_are_told_apart() -> None:
     assert shape_of_crash("signal 9") == "crash: crash, signal 9"
 
 
+def test_a_function_of_the_store_is_told_whatever_words_its_name_has() -> None:
+    """If it failed, two crashes in different functions would be one, and the second never looked at."""
+    handler = (
+        "print_backtrace",
+        "_ZL12sig_fatal_cbiP9siginfo_tPv",
+        "sig_fatal_cb",
+        "__restore_rt",
+        "sigaction",
+    )
+    c_library = "pthread_kill", "__pthread_kill_implementation", "gsignal", "__GI_raise", "raise", "abort"
+    asserts = "__GI_abort", "__assert_fail_base", "__assert_fail", "__GI___assert_fail"
+    for own in ("memtx_tx_abort_gap_readers", "txn_raise", "on_sigaction", "sig_fatal_cb_of_mine"):
+        names = (*handler, *c_library, *asserts, own, "txn_commit", "main")
+        stack = [f"#{number}  0x59aad9 in {name}+9" for number, name in enumerate(names)]
+        assert shape_of_crash("signal 6", *stack) == f"crash: crash, signal 6, in {own} < txn_commit"
+
+
 def test_what_breaks_a_promise_leads_before_a_finding() -> None:
     """If it failed, what is allowed would give its name to a group of violations."""
     told = verdict(5, ("audit", "confirm-not-increasing"), ("replication", "equal-vclock-different-data"))
