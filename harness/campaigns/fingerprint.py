@@ -33,8 +33,11 @@ _OF_THE_HANDLER = re.compile(
     r"|_*pthread_kill(?:_implementation|_internal)?"
 )
 """Whole names of frames that every death by a signal has. A store's own functions may contain the same words."""
-_LAST_WORDS = re.compile(r"(?<= F> ).+|^\w*(?:Error|Exception)\b.*")
-"""A line that Tarantool marks as fatal, or the last line of a traceback."""
+_LAST_WORDS = re.compile(r"(?<= F> ).+|^[\w.]*(?:Error|Exception)\b.*")
+"""A line that Tarantool marks as fatal, or the last line of a traceback of which the beginning is not there."""
+_TRACEBACK = "Traceback (most recent call last):"
+_RAISED = re.compile(r"[\w.<>]+(?:: .*)?$")
+"""The last line of a traceback: the exception's name, whatever it ends with, with its module unless it is built in."""
 _HEXADECIMAL = re.compile(r"\b(?:0x[0-9a-f]+|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\b", re.IGNORECASE)
 """Addresses and the ids of nodes."""
 FORM = 2
@@ -111,9 +114,13 @@ def _end_of(witness: Mapping[str, Any]) -> Iterator[str]:
     if frames:
         yield "in " + " < ".join(frames[:FRAMES])
         return
-    words = [match[0] for line in lines if (match := _LAST_WORDS.search(line))]
+    words, is_traceback = "", False
+    for line in lines:
+        if match := _LAST_WORDS.search(line) or (_RAISED.match(line) if is_traceback else None):
+            words = match[0]
+        is_traceback = line.startswith(_TRACEBACK) or (is_traceback and match is None)
     if words:
-        yield _without_numbers(words[-1])
+        yield _without_numbers(words)
 
 
 def _without_numbers(text: str) -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from checkers.history import Event, Header, History
 from harness.campaigns.fingerprint import causes, sightings
 
@@ -158,6 +160,30 @@ def test_a_function_of_the_store_is_told_whatever_words_its_name_has() -> None:
         names = (*handler, *c_library, *asserts, own, "txn_commit", "main")
         stack = [f"#{number}  0x59aad9 in {name}+9" for number, name in enumerate(names)]
         assert shape_of_crash("signal 6", *stack) == f"crash: crash, signal 6, in {own} < txn_commit"
+
+
+@pytest.mark.parametrize(
+    ("raised", "said"),
+    [
+        ("nodes.iproto.errors.XlogError: row 12 is cut", "nodes.iproto.errors.XlogError: row N is cut"),
+        (
+            "json.decoder.JSONDecodeError: Extra data: line 1",
+            "json.decoder.JSONDecodeError: Extra data: line N",
+        ),
+        ("nodes.kernel.errors.StartRefused: no disk", "nodes.kernel.errors.StartRefused: no disk"),
+        ("__main__.f.<locals>.Odd", "__main__.f.<locals>.Odd"),
+        ("KeyboardInterrupt", "KeyboardInterrupt"),
+    ],
+)
+def test_a_crash_of_python_is_named_by_its_exception(raised: str, said: str) -> None:
+    """If it failed, all exceptions that are not built in would be one crash."""
+    frame = ('  File "node.py", line 3, in start', "    return", "")
+    first = ("Traceback (most recent call last):", *frame, "a.Cause: 1", "", "During handling of ...:", "")
+    last = ("Traceback (most recent call last):", *frame, raised, "of its message the second line: more")
+    assert shape_of_crash("exit 1", "ready: yes", *first, *last, "done") == f"crash: crash, exit 1, {said}"
+    assert shape_of_crash("exit 1", *first[:-1], "done") == "crash: crash, exit 1, a.Cause: N"
+    cut = shape_of_crash("exit 1", *frame, "msgspec.DecodeError: at 7", "ready: yes")
+    assert cut == "crash: crash, exit 1, msgspec.DecodeError: at N"
 
 
 def test_what_breaks_a_promise_leads_before_a_finding() -> None:
