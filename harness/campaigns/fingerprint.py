@@ -95,8 +95,8 @@ def _shape(witness: RankedWitness, by_event: Mapping[int, Operation]) -> str:
         return ", ".join((*parts, *_end_of(content)))
     if witness.rule in SAID_OF_TERMS and "claimed-before-durable" in rules:
         return ", ".join((*parts, "and rows as well"))
-    ways = [other.get("how", "") for other in witness.check["witnesses"] if other["rule"] == witness.rule]
-    if any(ways):
+    ways = [other.get("how") for other in witness.check["witnesses"] if other["rule"] == witness.rule]
+    if ways := [how for how in ways if how]:
         return ", ".join((*parts, min(ways)))
     operations = [by_event[index] for index in sorted(content["events"]) if index in by_event]
     if operations:

@@ -103,6 +103,8 @@ def test_how_a_rule_was_broken_tells_causes_apart_whichever_came_first() -> None
     one, two = at("state-queue", 1, how="more"), at("state-queue", 2, how="fewer")
     assert shapes(("node-state", one)) == ["node-state: state-queue, more"]
     assert shapes(("node-state", one), ("node-state", two)) == ["node-state: state-queue, fewer"]
+    silent = at("state-queue", 3)
+    assert shapes(("node-state", silent), ("node-state", one)) == ["node-state: state-queue, more"]
     later = at("state-queue", 3, how="fewer")
     assert shapes(("node-state", later), ("node-state", one)) == ["node-state: state-queue, fewer"]
 
