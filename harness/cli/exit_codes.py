@@ -6,9 +6,12 @@ anomaly, and never like a pass.
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from enum import IntEnum
+from typing import TextIO
 
 import click
 
@@ -49,16 +52,27 @@ def gravest(codes: Iterable[ExitCode]) -> ExitCode:
 @contextmanager
 def beside(codes: list[ExitCode]) -> Iterator[None]:
     """What ends a batch early is told in a line, and its `codes` still count. It is raised if there are none yet, and
-    a defect of ours also if none of them is an anomaly."""
+    a defect of ours, or an output without a reader, also if none of them is an anomaly. From then on an output without
+    a reader takes everything."""
     try:
         yield
     except (Exception, KeyboardInterrupt) as error:
         is_defect = not isinstance(error, (HarnessError, KeyboardInterrupt))
-        if not codes or (is_defect and ExitCode.ANOMALY not in codes) or isinstance(error, BrokenPipeError):
+        if not codes or (is_defect and ExitCode.ANOMALY not in codes):
             raise
+        if isinstance(error, BrokenPipeError):
+            forget(sys.stdout, sys.stderr)
+            return
         click.echo(f"qsync: {in_a_line(error)}", err=True)
         if not is_defect:
             codes.append(ExitCode(getattr(error, "exit_code", ExitCode.INTERRUPTED)))
+
+
+def forget(*streams: TextIO) -> None:
+    """Redirect streams to nowhere that cannot be written any more, or the flush at exit fails as well."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for stream in streams:
+        os.dup2(nowhere, stream.fileno())
 
 
 def in_a_line(error: Exception | KeyboardInterrupt) -> str:

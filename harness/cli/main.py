@@ -18,7 +18,7 @@ from typing import TextIO
 import click
 
 from harness.campaigns.interruption import by_signal
-from harness.cli.exit_codes import ExitCode, in_a_line
+from harness.cli.exit_codes import ExitCode, forget, in_a_line
 from harness.cli.verbs import VERBS
 from harness.errors import HarnessError, StoreError
 
@@ -97,7 +97,7 @@ def _main(arguments: Sequence[str] | None) -> int:
         _say("qsync: interrupted")
         return ExitCode.INTERRUPTED
     except (OutputClosed, BrokenPipeError):
-        _forget(sys.stdout, sys.stderr)
+        forget(sys.stdout, sys.stderr)
         return ExitCode.OUTPUT_CLOSED
     except OSError as error:
         return _of_the_system(error)
@@ -109,7 +109,7 @@ def _of_the_system(error: OSError) -> int:
     """The exit code of an error of the system that no verb has expected. Under standard output may be a full disk, or a
     terminal that was closed."""
     if error.errno == errno.EIO and any(map(_is_hung_up, (sys.stdout, sys.stderr))):
-        _forget(sys.stdout, sys.stderr)
+        forget(sys.stdout, sys.stderr)
         return ExitCode.OUTPUT_CLOSED
     _forget_if_lost(sys.stdout)
     is_full = error.errno in (errno.ENOSPC, errno.EDQUOT)
@@ -144,7 +144,7 @@ def _say(line: str) -> None:
     try:
         click.echo(line, err=True)
     except OSError:
-        _forget(sys.stderr)
+        forget(sys.stderr)
 
 
 def _one_line(error: click.ClickException) -> str:
@@ -157,11 +157,4 @@ def _forget_if_lost(stream: TextIO) -> None:
     try:
         stream.flush()
     except OSError:
-        _forget(stream)
-
-
-def _forget(*streams: TextIO) -> None:
-    """Redirect streams to nowhere that cannot be written any more, or the flush at exit fails as well."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    for stream in streams:
-        os.dup2(nowhere, stream.fileno())
+        forget(stream)

@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from checkers.history.values import many
-from harness.cli.exit_codes import ExitCode, gravest, in_a_line
+from harness.cli.exit_codes import ExitCode, beside, gravest, in_a_line
 from harness.cli.options import plan_of, plan_options, refuse_idle, results_option, seeds_from
 from harness.cli.param_types import JOBS, Whole
 from harness.cli.printing import print_json
@@ -71,7 +71,7 @@ def command(
     tried: list[Tried] = []
     bar = ProgressBar(seeds, sys.stderr)
     codes: list[ExitCode] = []
-    try:
+    with beside(codes):
         for trial in hunt(plan, all_seeds, min(jobs or os.cpu_count() or 1, seeds), drawing):
             tried.append(trial)
             codes.append(ExitCode(trial.exit_code))
@@ -81,19 +81,15 @@ def command(
                 bar.show(trial)
             if trial.outcome in ("anomaly", "broken") and not keep_going:
                 break
-    except KeyboardInterrupt:
-        codes.append(ExitCode.INTERRUPTED)
-        click.echo("qsync: interrupted", err=True)
-    except Exception as error:
-        if ExitCode.ANOMALY not in codes:
-            raise
-        click.echo(f"qsync: the hunt broke off: {type(error).__name__}: {error}", err=True)
-    if not as_json:
+    if as_json:
+        return gravest(codes)
+    with beside(codes):
         bar.clear()
         _summary(tried, system_of(plan.system))
-        worst = next((trial for trial in tried if trial.outcome == "anomaly"), None)
-        if worst is not None:
-            again = msgspec.structs.replace(plan, seed=worst.seed)
+    worst = next((trial for trial in tried if trial.outcome == "anomaly"), None)
+    if worst is not None:
+        again = msgspec.structs.replace(plan, seed=worst.seed)
+        with beside(codes):
             _keep(again if drawing is None else hunted(again, drawing), results)
     return gravest(codes)
 
@@ -161,10 +157,8 @@ def _summary(tried: list[Any], system: Any) -> None:
     counts = Counter(trial.outcome for trial in tried)
     words = ", ".join(f"{count} {outcome}" for outcome, count in counts.most_common())
     succeeded = f"{sum(trial.ok for trial in tried):,} operations succeeded"
-    least = min((trial.ok for trial in tried), default=0)
-    click.echo(
-        f"{many(len(tried), 'seed')}: {words or 'none ended'}; {succeeded}, in each at least {least:,}"
-    )
+    least = min(trial.ok for trial in tried)
+    click.echo(f"{many(len(tried), 'seed')}: {words}; {succeeded}, in each at least {least:,}")
     if system.variety.rare_turns:
         letters = Counter(trial.configuration for trial in tried)
         by_letter = ", ".join(f"{letter} ({letters[letter]})" for letter in sorted(letters))
@@ -187,8 +181,6 @@ def _sometimes(tried: list[Any], system: Any) -> None:
     """Print how often each rare turn came about; a hunt in which none did proves nothing."""
     from harness.judge.evidence.rare_turns import rows_of
 
-    if not tried:
-        return
     click.echo("sometimes")
     for row in rows_of(system):
         times = sum(trial.sometimes.get(row, 0) for trial in tried)

@@ -8,12 +8,15 @@ import re
 import signal
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import psutil  # type: ignore[import-untyped]  # it has no types
 import pytest
 
+from harness.campaigns import hunt as hunting
 from harness.campaigns.hunt import seeds
+from harness.cli.main import main
 from harness.cli.verbs import simulate
 from harness.plan.plan import Plan, to_json
 from harness.run import execute
@@ -54,11 +57,13 @@ def test_seeds_without_an_anomaly_are_0(qsync: Qsync, results: Path) -> None:
 
 def test_an_option_of_the_system_is_not_drawn_over(qsync: Qsync) -> None:
     """If it failed, a hunt would try other elections than those that `-o` asked for."""
-    done = qsync(*QUICK, "-o", "election_mode=off", "--seeds", "2", "--json")
-    assert {json.loads(line)["configuration"] for line in done.out.splitlines()} == {"C"}
+    asked = ("-o", "election_mode=off", "-o", "synchro_timeout=2.5")
+    done = qsync(*QUICK, *asked, "--seed", "2", "--seeds", "1", "--json")  # a seed that draws both otherwise
+    again = json.loads(done.out)["again"]
+    assert "--election-mode off " in again and "--synchro-timeout 2.5 " in again
 
 
-def test_an_anomaly_ends_the_hunt_with_the_line_that_repeats_it(qsync: Qsync) -> None:
+def test_an_anomaly_ends_the_hunt_with_the_line_that_repeats_it(qsync: Qsync, results: Path) -> None:
     """If it failed, a hunt would find something that nobody can look at."""
     done = qsync(*BUG, "--seeds", "5", "--seed", "1")
     assert done.code == 1
@@ -69,6 +74,86 @@ def test_an_anomaly_ends_the_hunt_with_the_line_that_repeats_it(qsync: Qsync) ->
     assert again.startswith("again   ./qsync run --seed 1 --cluster sim --time-limit 6 ")
     assert "<html" in Path(report.removeprefix("report  ")).read_text()
     assert qsync(*again.split()[2:]).code == 1
+    kept, repeated = (path.read_bytes() for path in sorted(results.glob("*/2*/plan.json")))
+    assert kept == repeated
+
+
+def told(seed: int, outcome: str, exit_code: int) -> seeds.Tried:
+    return seeds.Tried(
+        seed=seed,
+        outcome=outcome,
+        exit_code=exit_code,
+        sentence="",
+        configuration="C",
+        workload="set",
+        again=f"./qsync run --seed {seed}",
+    )
+
+
+VALID, ANOMALY, BROKEN = ("valid", 0), ("anomaly", 1), ("broken", 70)
+
+
+@pytest.fixture
+def hunts(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """`hunts(VALID, error)`: what the seeds are, in place of a hunt; no run is kept."""
+
+    def instead(*ends: tuple[str, int] | BaseException) -> None:
+        def hunt(*_: object) -> Iterator[seeds.Tried]:
+            for seed, end in enumerate(ends):
+                if isinstance(end, BaseException):
+                    raise end
+                yield told(seed, *end)
+
+        monkeypatch.setattr(hunting, "hunt", hunt)
+
+    monkeypatch.setattr(simulate, "_keep", lambda *_: None)
+    return instead
+
+
+@pytest.mark.parametrize("as_json", [(), ("--json",)])
+@pytest.mark.parametrize(("ends", "code"), [((ANOMALY, VALID), 1), ((VALID,), 141), ((BROKEN,), 141)])
+def test_an_anomaly_stands_although_its_reader_is_gone(
+    hunts: Callable[..., None],
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    as_json: tuple[str, ...],
+    ends: tuple[tuple[str, int], ...],
+    code: int,
+) -> None:
+    """If it failed, `simulate | head -1` would show an anomaly and end as if there were none."""
+    hunts(*ends)
+    reader, writer = os.pipe()
+    os.close(reader)
+    with open(writer, "w") as gone:  # noqa: PTH123  # a number
+        monkeypatch.setattr(sys, "stdout", gone)
+        assert main(["simulate", "--keep-going", *as_json]) == code
+    assert capfd.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
+    ("ends", "seed"), [((VALID, BROKEN, ANOMALY), 2), ((("unknown", 2), BROKEN, VALID), 1)]
+)
+def test_the_gravest_seed_is_the_one_to_repeat(
+    qsync: Qsync, hunts: Callable[..., None], ends: tuple[tuple[str, int], ...], seed: int
+) -> None:
+    """If it failed, the line that repeats a hunt would not repeat what its exit code tells."""
+    hunts(*ends)
+    assert qsync("simulate", "--keep-going").out.endswith(f"again   ./qsync run --seed {seed}\n")
+
+
+def test_what_ends_a_hunt_early_is_told_beside_its_seeds(qsync: Qsync, hunts: Callable[..., None]) -> None:
+    """If it failed, an interrupted hunt would print the empty table of no seeds, or hide those that ended."""
+    hunts(KeyboardInterrupt())
+    done = qsync("simulate")
+    assert (done.code, done.out, done.err.strip()) == (130, "", "qsync: interrupted")
+    hunts(VALID, KeyboardInterrupt())
+    done = qsync("simulate")
+    assert (done.code, done.err) == (130, "qsync: interrupted\n")
+    assert done.out.startswith("1 seed: 1 valid; ")
+    hunts(ANOMALY, RuntimeError("out of order"))
+    done = qsync("simulate", "--keep-going")
+    assert done.err.startswith("qsync: the harness itself broke: RuntimeError: out of order; traceback in")
+    assert done.code == 1 and done.out.endswith("again   ./qsync run --seed 0\n")
 
 
 def test_an_anomaly_stands_although_its_run_cannot_be_kept(qsync: Qsync) -> None:
