@@ -17,6 +17,7 @@ from graphlib import TopologicalSorter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from checkers.history.values import many
 from harness.errors import StoreError
 from harness.pipeline.overview import AGGREGATES
 from harness.pipeline.places import place_of
@@ -125,7 +126,9 @@ def _bring_in(
             if spark is None:
                 spark = stack.enter_context(session())
                 step("Spark has started", 1, STEPS)
-            with in_one_line(StoreError, "the tables are as they were"):
+            there = report.new + report.changed
+            kept = f"took in {many(there, 'run')} of the portions before" if there else "are as they were"
+            with in_one_line(StoreError, f"the tables {kept}"):
                 _Batch(spark, tables, state, runs, step).run()
             report.new += sum(run.name not in known for run in runs)
             report.changed += sum(run.name in known for run in runs)

@@ -18,6 +18,7 @@ from harness.errors import StoreError
 from harness.pipeline.analyze import analyze
 from harness.pipeline.overview import overview
 from harness.pipeline.report import Report
+from harness.pipeline.sources import FolderSource, Portion
 from tests.harness.pipeline.stored_runs import store_run
 
 pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("default")]
@@ -329,7 +330,27 @@ def test_a_job_that_breaks_is_one_line_and_leaves_the_tables_as_they_were(
     with pytest.raises(StoreError, match=r"Spark could not finish: .*No space left") as raised:
         analyze(results, tmp_path / "tables", lambda: nullcontext(spark))
     assert "\n" not in raised.value.message
+    assert raised.value.message.endswith("; the tables are as they were")
     assert list((tmp_path / "tables").glob("*/**/*.parquet")) == []
+
+
+def test_a_portion_that_breaks_leaves_those_before_it(
+    results: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If it failed, the tables would be taken for those of before, although the first portions are in place."""
+    from pyspark.errors import PySparkException
+
+    taken: list[Any] = []
+
+    def second_is_full(batch: Any) -> None:
+        if taken:
+            raise PySparkException("No space left on device")
+        taken.append(batch)
+
+    monkeypatch.setattr("harness.pipeline.analyze._Batch.run", second_is_full)
+    monkeypatch.setattr(FolderSource, "portions", lambda _, runs, tell: [Portion([run]) for run in runs])
+    with pytest.raises(StoreError, match=r"No space.*; the tables took in 1 run of the portions before$"):
+        analyze(results, tmp_path / "tables", nullcontext)  # type: ignore[arg-type]
 
 
 def test_rows_that_changed_on_the_disk_are_not_read_again(
