@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from checkers.history.values import many
-from harness.cli.exit_codes import ExitCode, beside, gravest, in_a_line
+from harness.cli.exit_codes import GRAVEST_FIRST, ExitCode, beside, gravest, in_a_line
 from harness.cli.options import plan_of, plan_options, refuse_idle, results_option, seeds_from
 from harness.cli.param_types import JOBS, Whole
 from harness.cli.printing import print_json
@@ -83,11 +83,13 @@ def command(
                 break
     if as_json:
         return gravest(codes)
+    worst = min(tried, key=lambda trial: GRAVEST_FIRST.index(ExitCode(trial.exit_code)))
     with beside(codes):
         bar.clear()
         _summary(tried, system_of(plan.system))
-    worst = next((trial for trial in tried if trial.outcome == "anomaly"), None)
-    if worst is not None:
+        if worst.outcome != "valid":
+            click.echo("again   " + worst.again)
+    if worst.outcome == "anomaly":
         again = msgspec.structs.replace(plan, seed=worst.seed)
         with beside(codes):
             _keep(again if drawing is None else hunted(again, drawing), results)
@@ -171,10 +173,6 @@ def _summary(tried: list[Any], system: Any) -> None:
     found_by = Counter(name for trial in tried for name in trial.violated)
     if found_by:
         click.echo("found by: " + ", ".join(f"{name} ({count})" for name, count in found_by.most_common()))
-    by_gravity = sorted(tried, key=lambda trial: ("anomaly", "broken", trial.outcome).index(trial.outcome))
-    worst = next((trial for trial in by_gravity if trial.outcome != "valid"), None)
-    if worst is not None:
-        click.echo("again   " + worst.again)
 
 
 def _sometimes(tried: list[Any], system: Any) -> None:

@@ -131,7 +131,13 @@ def test_an_anomaly_stands_although_its_reader_is_gone(
 
 
 @pytest.mark.parametrize(
-    ("ends", "seed"), [((VALID, BROKEN, ANOMALY), 2), ((("unknown", 2), BROKEN, VALID), 1)]
+    ("ends", "seed"),
+    [
+        ((VALID, BROKEN, ANOMALY), 2),
+        ((("unknown", 2), BROKEN, VALID), 1),
+        ((VALID, ("unknown", 2), ("inconclusive", 3)), 2),
+        ((VALID, ANOMALY, ANOMALY), 1),
+    ],
 )
 def test_the_gravest_seed_is_the_one_to_repeat(
     qsync: Qsync, hunts: Callable[..., None], ends: tuple[tuple[str, int], ...], seed: int
