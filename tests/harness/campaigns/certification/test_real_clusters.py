@@ -31,7 +31,7 @@ def certificate_of(folder: Path, configuration: str = "C", **fields: str) -> Sam
     told = "\n".join(f'{name} = "{value}"' for name, value in fields.items())
     ask = asked(folder, PLAN.format(fields=told, configuration=configuration))
     made = certify(ask)
-    assert made.certificate is not None, made.lacks
+    assert made.certificate is not None, "\n".join(lack.text for lack in made.lacks)
     assert made.bundle is not None
     return Sample(made, made.certificate, made.bundle, folder, made.certificate.given.code.sha256)
 
