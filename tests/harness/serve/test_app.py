@@ -246,11 +246,13 @@ def test_every_listed_file_is_downloaded(tmp_path: Path) -> None:
 
 def test_a_table_of_files_that_do_not_fit_each_other_cannot_be_read(tmp_path: Path) -> None:
     """If it failed, a file of another version would be reported as a defect of ours."""
-    pyarrow = pytest.importorskip("pyarrow")
-    parquet = pytest.importorskip("pyarrow.parquet")
+    import pyarrow
+    import pyarrow.parquet
+
     (tmp_path / "_tables" / "t").mkdir(parents=True)
     for number, value in enumerate((1, ["x"])):
-        parquet.write_table(pyarrow.table({"a": [value]}), tmp_path / "_tables" / "t" / f"{number}.parquet")
+        path = tmp_path / "_tables" / "t" / f"{number}.parquet"
+        pyarrow.parquet.write_table(pyarrow.table({"a": [value]}), path)
     asked = Asked(tmp_path)
     answer = asked("/tables/t")
     assert (answer.status, asked.failed) == (404, [])
