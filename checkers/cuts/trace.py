@@ -58,7 +58,7 @@ class Life:
 
 
 LIFE = ("node", "life", "wall_ns", "time_ns", "over_ns", "torn")
-"""What is known of a life but for its rows."""
+"""The facts about a life, but for its rows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

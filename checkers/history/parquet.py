@@ -186,7 +186,7 @@ def _header(path: Path, schema: Any) -> Header:
 
 
 def torn_of(schema: Any) -> str | None:
-    """What a file with this Arrow schema says that its record has lost."""
+    """The loss of the record, as the schema of its file tells it; None if nothing was lost."""
     torn: bytes | None = schema.metadata.get(_TORN)
     return None if torn is None else torn.decode()
 

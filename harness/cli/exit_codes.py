@@ -51,9 +51,9 @@ def gravest(codes: Iterable[ExitCode]) -> ExitCode:
 
 @contextmanager
 def beside(codes: list[ExitCode]) -> Iterator[None]:
-    """What ends a batch early is told in a line, and its `codes` still count. It is raised if there are none yet, and
-    a defect of ours, or an output without a reader, also if none of them is an anomaly. From then on an output without
-    a reader takes everything."""
+    """An error that ends a batch early is told in a line, and the batch's `codes` still count. The error is raised if
+    there are no codes yet; a defect of ours, or an output without a reader, also if no code is an anomaly. From then on
+    an output without a reader takes everything."""
     try:
         yield
     except (Exception, KeyboardInterrupt) as error:

@@ -100,7 +100,7 @@ def execute(
 
 @contextmanager
 def _logging_to(path: Path) -> Iterator[None]:
-    """What the module logging is given goes to this file too, which is made with the first line."""
+    """Lines of the module logging go to this file, too, which is made with the first one."""
     handler = logging.FileHandler(path, encoding="utf-8", errors="backslashreplace", delay=True)
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
     root = logging.getLogger()

@@ -1,4 +1,4 @@
-"""What an applier forgets when its link ends, and the rows of a peer that it does not take in."""
+"""An applier: the state it drops when its link ends, and the rows of a peer that it refuses."""
 
 from __future__ import annotations
 

@@ -141,7 +141,7 @@ def test_a_list_is_known_by_its_end() -> None:
 
 
 def shown_of(f: str, value: object, *rows: Record, mode: str = "linearizable") -> list[object]:
-    """What a confirmed read shows of a write of 7 that is in these rows."""
+    """The answer of a confirmed read to a write of 7 that is in these rows."""
     written = history(("invoke", 1, "write", 7), ("ok", 1, "write", 7))
     read = [
         Event(index=index, time_ns=index, type=kind, process=2, f=f, key="x", value=value, mode=mode)  # type: ignore[arg-type]
