@@ -213,8 +213,13 @@ def test_cells_that_need_what_is_not_here_are_left_out_by_name(
     assert "no Docker daemon answers" in out["qsync H docker register default"]
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("bug", ["place-when-asked", "vote-after-promote"])
+@pytest.mark.parametrize(
+    "bug",
+    [
+        pytest.param("place-when-asked", marks=pytest.mark.nightly),
+        pytest.param("vote-after-promote", marks=pytest.mark.long),
+    ],
+)
 def test_a_night_finds_bugs_that_break_cuts_unaided(bug: str) -> None:
     """Consistent cuts would be judged in the words of the documentation alone."""
     week = [read(ROOT / "plans/nightly.toml", day=DAY + timedelta(days=number)) for number in range(7)]

@@ -128,7 +128,7 @@ def test_random_changes_of_strategies_never_part_masters(seed: int, usual: str) 
     _random_changes(seed, usual)
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 @examples.up_to(60)
 @given(seed=st.integers(0, 1 << 32), usual=st.sampled_from(STRATEGIES))
 def test_many_random_changes_of_strategies_never_part_masters(seed: int, usual: str) -> None:

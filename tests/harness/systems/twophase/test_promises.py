@@ -38,17 +38,10 @@ def judged_valid(pair: Any, results: Path, **fields: Any) -> None:
     assert by_checker(verdict)["transactional"]["result"] == "valid"
 
 
-@pytest.mark.parametrize("pair", mostly_long(QUICK, quick=QUICK[:1]), ids=" ".join)
+@pytest.mark.parametrize("pair", mostly_long(PAIRS, quick=QUICK[:1]), ids=" ".join)
 def test_a_pair_keeps_its_promise_under_faults(pair: Any, tmp_path: Path) -> None:
     """If it failed, a right store would be blamed, or nothing would be judged."""
     judged_valid(pair, tmp_path, seed=2, nodes=3, time_limit_s=8)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("pair", [pair for pair in PAIRS if pair not in QUICK], ids=" ".join)
-def test_every_other_pair_keeps_its_promise_under_faults(pair: Any, tmp_path: Path) -> None:
-    """The same in larger clusters; a night has all pairs there."""
-    judged_valid(pair, tmp_path, seed=1)
 
 
 @pytest.mark.nightly

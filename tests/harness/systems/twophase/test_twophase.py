@@ -78,7 +78,7 @@ def test_nodes_are_settled_when_nothing_will_change(other: dict[str, object], is
             {"faults": ("all",), "nodes": 3, "time_limit_s": 8, "cut_every_s": 0.5, "seed": 2},
             marks=pytest.mark.long,
         ),
-        pytest.param({"faults": ("all",)}, marks=pytest.mark.long),
+        pytest.param({"faults": ("all",)}, marks=pytest.mark.nightly),
         pytest.param(
             {"faults": ("all",), "near_clients": 2, "variant": "seed-colour", "seed": 2},
             marks=pytest.mark.long,
