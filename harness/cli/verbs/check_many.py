@@ -34,8 +34,9 @@ SUFFIXES = (
     ".bincode",
     ".jepsen",
     ".fressian",
+    ".zip",
 )
-"""The ends of names of files that may be histories."""
+"""The ends of names of files that may be histories, or bundles of runs."""
 OF_JEPSEN = ("history.edn", "history.txt", "jepsen.log", "test.jepsen", "test.fressian")
 """The record of a test in a folder of Jepsen's store: the first of these that is there."""
 OF_A_RUN = ("history.jsonl", "plan.json")
@@ -104,8 +105,7 @@ def check_many(histories: Sequence[Path], options: Options, jobs: int | None) ->
             else:
                 jepsen = f" (Jepsen said {jepsen_words(row)})" if "jepsen" in row else ""
                 click.echo(printable(f"{row['outcome']:<12} {row['path']}: {row['sentence']}{jepsen}"))
-    if not options.as_json:
-        for line in _table(rows):
+        for line in () if options.as_json else _table(rows):
             click.echo(line)
     return gravest(codes)
 

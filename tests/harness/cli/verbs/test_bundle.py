@@ -156,11 +156,15 @@ def test_wrong_use_is_one_line(qsync: Qsync, run: RunFolder, tmp_path: Path) -> 
 @pytest.mark.usefixtures("without_pages")
 def test_bundles_are_judged_among_others(qsync: Qsync, run: RunFolder, tmp_path: Path) -> None:
     """If it failed, `qsync check *.zip` would refuse each bundle as the file of another tool."""
-    bundles = [tmp_path / name for name in ("a.zip", "b.zip")]
+    folder = tmp_path / "bundles"
+    folder.mkdir()
+    bundles = [folder / name for name in ("a.zip", "b.zip")]
     for path in bundles:
         assert qsync("bundle", run.path, "--out", path).code == 0
     bundles[1].write_bytes(bundles[1].read_bytes()[:-1])
     done = qsync("check", bundles[0], run.path, bundles[1])
     told = [line.split(": ")[0].split() for line in done.out.splitlines()[:3]]
     assert told == [["valid", str(bundles[0])], ["valid", str(run.path)], ["refused", str(bundles[1])]]
+    told = [line.split(":")[0].split() for line in qsync("check", folder).out.splitlines()[:2]]
+    assert told == [["valid", str(bundles[0])], ["refused", str(bundles[1])]]
     assert done.code == 3 and "does not end with the seal" in done.out
