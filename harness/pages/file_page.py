@@ -19,7 +19,7 @@ from harness.results import RunFolder, output_file
 def write(target: Path, source: Path, history: History, verdict: Mapping[str, Any]) -> None:
     """Write the page to `target`. StoreError in one line if it cannot be written."""
     with scratch("page") as made:
-        folder = made / "check" / source.name
+        folder = made / "check" / source.resolve().name  # `..` names no folder
         folder.mkdir(parents=True)
         (folder / "plan.json").write_bytes(b"{}")
         jsonl.write(folder / "history.jsonl", history.header, _readable(history))

@@ -454,13 +454,17 @@ def test_a_log_without_times_is_told_of_in_events_and_not_in_seconds(
     assert "0.0000 s" not in told + shown
 
 
-def test_a_report_of_etcd_is_one_history(qsync: Qsync) -> None:
+def test_a_report_of_etcd_is_one_history(qsync: Qsync, tmp_path: Path) -> None:
     """If it failed, each client's file would be a line of its own, and none could be judged."""
     report = Path(__file__).parents[3] / "checkers" / "histories" / "etcd-report"
     done = qsync("check", report)
     assert done.code == 0 and "model etcd" in done.out and "VALID" in done.out
     lines = qsync("check", report, report / "client-1" / "operations.json").out.splitlines()
     assert [line.split()[0] for line in lines[:2]] == ["valid", "unknown"]
+    # Named from within, its page has its name.
+    above = report / "client-1" / ".."
+    assert qsync("check", above, "--html", tmp_path / "page.html").code == 0
+    assert "etcd-report" in (tmp_path / "page.html").read_text()
 
 
 def test_the_line_that_repeats_has_the_limits_as_they_were(qsync: Qsync, good: Path) -> None:
