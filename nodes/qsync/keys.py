@@ -3,7 +3,8 @@
 A *key* finds tuples of a space: the value of the one field of the primary index, or a tuple of the
 values of its fields. Python takes True for 1, and a NaN equals nothing; a key is different (`part_of`).
 
-Scalars of different types are in this order: nil, boolean, number, string, binary. Strings compare by their bytes.
+Scalars of different types are in this order: nil, boolean, number (NaN below all others), string, binary. Strings
+compare by their bytes.
 """
 
 from __future__ import annotations
@@ -99,13 +100,13 @@ def order_of_part(part: object) -> tuple[int, Any]:
         case bool() | Truth():
             return (1, part in (True, Truth.YES))
         case float() if math.isnan(part):
-            return (2, -math.inf)
+            return (2, 0)
         case int() | float():
-            return (2, part)
+            return (3, part)
         case str():
-            return (3, part.encode("utf-8", "surrogateescape"))
+            return (4, part.encode("utf-8", "surrogateescape"))
         case _:
-            return (4, part)
+            return (5, part)
 
 
 Order = tuple[tuple[int, Any], ...]

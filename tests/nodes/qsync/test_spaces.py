@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 
 import pytest
@@ -12,6 +13,7 @@ from nodes.qsync.bugs.confirm_early import EarlyView
 from nodes.qsync.configuration import SpaceDefinition
 from nodes.qsync.definitions import FieldDefinition, IndexDefinition
 from nodes.qsync.keys import Part, Rejected, has_type, order_of_key
+from nodes.qsync.selection import Iterator, selected
 from nodes.qsync.spaces import Change, Space, Transaction, commit, prepare, roll_back
 
 KEYS = ("a", "b")
@@ -71,6 +73,17 @@ def test_tuples_come_in_the_order_of_their_keys() -> None:
     """Broken, two nodes with the same data dump it differently, or a scan over keys of two types raises."""
     keys: list[bool | int | float | str | bytes | None] = [b"b", "a", 2, 1.5, True, False, None]
     assert sorted(keys, key=order_of_key) == [None, False, True, 1.5, 2, "a", b"b"]
+
+
+def test_a_key_that_is_no_number_is_not_minus_infinity() -> None:
+    """Broken, a read of the tuples at -inf returns those at NaN as well, and the other way round."""
+    by_value = IndexDefinition(1, "by value", (Part(1, "number"),), is_unique=False)
+    space = Space(SpaceDefinition(id=600, name="s", indexes=(IndexDefinition(), by_value)))
+    lowest, undefined, low = (1, -math.inf), (2, math.nan), (3, -1e308)
+    space.confirmed = {1: lowest, 2: undefined, 3: low}
+    assert selected(space, 1, Iterator.EQ, (-math.inf,), 0, 9) == [lowest]
+    assert selected(space, 1, Iterator.EQ, (math.nan,), 0, 9) == [undefined]
+    assert selected(space, 1, Iterator.ALL, (), 0, 9) == [undefined, lowest, low]
 
 
 CHAIN = ("any", "scalar", "number", "integer", "unsigned")
