@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from harness.systems.txlog.options import TxLogOptions
-from nodes.kernel.effects import Log
+from nodes.kernel.effects import Disconnect, Log, Send, SetTimer
 from nodes.kernel.events import Instant, Received
 from nodes.txlog.configuration import MILLISECOND
+from nodes.txlog.links import ROUNDS, SILENT_NS
 from tests.nodes.txlog.driver import MASTERS, Driver
 
 BUSY_MS, IDLE_MS = 20, 500
@@ -157,6 +158,35 @@ def test_a_message_of_nothing_is_nothing() -> None:
     node.links.received(99, ["hello", 0, "n2", {}])
     for link in (99, 98):
         assert node.step(Received(link, []), Instant(driver.now_ns, driver.now_ns)) == []
+
+
+def test_a_call_without_answers_is_given_up() -> None:
+    """If it failed, a master would post for ever into a connection whose other end is silent."""
+    driver = met()
+    node = driver.hosts["n1"].node
+    links, site = node.links, node.site
+    (call,) = (call for call in links._calls if (call.peer, call.lane) == ("n2", ROUNDS))
+    call.asked_ns = None
+    for passed_ns, stands in ((0, True), (SILENT_NS, True), (SILENT_NS + 1, False)):
+        site.now = Instant(driver.now_ns + passed_ns, 0)
+        site.out = []
+        link = call.link
+        assert links.send("n2", ROUNDS, ["post", 0]) is stands
+        assert [type(effect) for effect in site.out] == ([Send] if stands else [Disconnect, SetTimer])
+    assert not links.send("n2", ROUNDS, ["post", 0])
+    assert not links.disconnected(link), "the host says nothing of what the node ended itself"
+
+
+def test_a_master_that_was_hung_up_on_is_heard_no_more() -> None:
+    """If it failed, a POST that was sent to the strategy before would be taken, or answered as a client's request."""
+    driver = met()
+    node = driver.hosts["n1"].node
+    node.links.received(99, ["hello", 0, "n2", {}])
+    node.links.hang_up()
+    node.site.out = []
+    before = node.rounds.newest["n2"]
+    node.step(Received(99, ["post", 0]), Instant(driver.now_ns, driver.now_ns))
+    assert node.site.out == [] and node.rounds.newest["n2"] is before
 
 
 def test_a_refused_master_that_posts_is_refused_no_more() -> None:
