@@ -119,7 +119,7 @@ class FaultyMedium(Medium):
         self.look()
 
     def look(self) -> None:
-        """Read the orders again if they have changed; report that they were read, until the report is written."""
+        """Read the orders again if they have changed; report them and their effects, until the report is written."""
         path = self._folder / ORDERS
         try:
             status = path.stat()
@@ -180,8 +180,8 @@ class FaultyMedium(Medium):
                 return
             self._delayed += delayed
             self._failed += failed
-            is_first = self._delayed + self._failed == 1
-            if is_first or time.monotonic_ns() - self._told_ns > _TELL_EVERY_NS:
+            self._is_told = False  # the next `look` reports it, if it is not reported now
+            if self._delayed + self._failed == 1 or time.monotonic_ns() - self._told_ns > _TELL_EVERY_NS:
                 self._write_report()
 
     def _write_report(self) -> None:
