@@ -48,3 +48,10 @@ def test_a_host_that_no_look_up_takes_is_refused(option: str, host: str) -> None
 def test_a_host_that_can_be_looked_up_is_taken(host: str) -> None:
     """If it failed, a node could not be told of a peer that is there."""
     assert parse(("--system", "qsync", *REST, f"--peer=n2=[{host}]:1"), [*SYSTEMS]).peers["n2"].host == host
+
+
+def test_a_peer_has_one_address() -> None:
+    """If it failed, a node would dial one of two addresses, and the slip would show as a lost peer."""
+    twice = ("--peer=n2=127.0.0.1:1", "--peer=n2=127.0.0.1:2")
+    with pytest.raises(WrongUse, match="a peer is named twice"):
+        parse(("--system", "qsync", *REST, *twice), [*SYSTEMS])

@@ -191,6 +191,20 @@ def test_a_leader_without_followers_is_fenced(fencing: Fencing, leads: bool) -> 
     assert node.term == 2
 
 
+@pytest.mark.parametrize("is_exact", [False, True], ids=["", "exact"])
+def test_a_raised_quorum_fences_only_a_leader_that_has_had_it(is_exact: bool) -> None:
+    """Broken, an operator who raises the quorum takes the leader away; or no leader is fenced any more from then on."""
+    node = election(1, is_exact=is_exact)
+    node.campaign(0)
+    node.must_write = False
+    node.written(0)
+    node.receive(RaftState(2, 2, 1, FOLLOWER, 0, False), {}, 0)
+    node.set_quorum(3, 0)
+    for followers, leads in ((2, True), (3, True), (2, False)):
+        node.tick(SECOND, connected=3, followers=followers)
+        assert node.is_leader is leads
+
+
 @pytest.mark.parametrize("mode", ["voter", "manual", "off"])
 def test_only_candidates_begin_by_themselves(mode: Mode) -> None:
     """Broken, a node that was told not to lead does; a voter still votes, a node with elections off does not."""
