@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from nodes.iproto.errors import MalformedFrame
+from nodes.iproto.errors import MalformedFrame, shown
 from nodes.iproto.packing import pack, unpack
 from nodes.kernel.trace import Envelope
 
@@ -70,7 +70,7 @@ def _message(frame: bytes, before: Sequence[object]) -> object:
             return Envelope(node, life, seq, inner)
         case [str(), int(), *_]:
             return message
-    raise BrokenFrames(f"expected [word, number, …], got {message!r}"[:100], before)
+    raise BrokenFrames(f"expected [word, number, …], got {shown(message)}", before)
 
 
 class FramedCodec:

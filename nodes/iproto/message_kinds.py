@@ -38,7 +38,7 @@ KINDS = ("row", *_CONTROL.values(), "ack", "raft", "candidate", "vote", "leader"
 
 
 def kinds_of(message: object) -> tuple[str, ...]:
-    """All kinds of a message; none for messages between clients and nodes."""
+    """All kinds of a message; none for one that the table lacks, such as a client's or the answer to a SUBSCRIBE."""
     match message:
         case Rows(rows):
             return tuple(dict.fromkeys(_CONTROL.get(row.type, "row") for row in rows))
