@@ -121,12 +121,18 @@ class Ledger:
     reads: Reads
     is_fixed: bool
     inserts: list[Insert] = field(default_factory=list)
-    of_row: dict[Row, Insert] = field(default_factory=dict)
+    of_row: dict[Row, list[Insert]] = field(default_factory=dict)
     witnesses: list[Witness] = field(default_factory=list)
 
     def is_ordered(self, insert: Insert) -> bool:
         """Whether every node promises the insert's place in the order."""
         return insert.is_sync or self.is_fixed
+
+    def shown_of(self, row: Row, sight: Sight) -> Insert | None:
+        """The insert whose row a sight shows: the first that may have happened of those asked for by then."""
+        end = sight.operation.complete_index or 0
+        asked = (insert for insert in self.of_row.get(row, ()) if insert.operation.invoke_index < end)
+        return min(asked, key=lambda insert: insert.operation.type == "fail", default=None)
 
     def add(self, rule: str, summary: str, sight: Sight, *inserts: Insert) -> None:
         named = [insert.operation for insert in inserts]
@@ -158,9 +164,9 @@ def check(
         insert = Insert(operation, rows, any(space == synchronous for space, _ in rows))
         ledger.inserts.append(insert)
         for row in rows:
-            # A row of a failed insert may have been inserted again: the insert that may have happened counts.
-            if row not in ledger.of_row or ledger.of_row[row].operation.type == "fail":
-                ledger.of_row[row] = insert
+            ledger.of_row.setdefault(row, []).append(
+                insert
+            )  # a second one if the first failed, or may have failed
     sights = [_sight(operation) for operation in history.select(f="read", outcome="ok")]
     dumps = [_sight(operation) for operation in last_dumps(history)]
     acknowledged = sorted(
@@ -271,11 +277,10 @@ def _where(sight: Sight) -> str:
 
 def _possible(ledger: Ledger, sight: Sight) -> None:
     """Every row was asked for, did not surely fail, and is shown with all rows of its transaction."""
-    end = sight.operation.complete_index or 0
     named: set[int] = set()
     for row in sorted(sight.rows):
-        insert = ledger.of_row.get(row)
-        if insert is None or insert.operation.invoke_index > end:
+        insert = ledger.shown_of(row, sight)
+        if insert is None:
             ledger.add(
                 "never-written",
                 f"{_where(sight)} shows row {row[1]} of {row[0]}, which no client wrote",
@@ -304,7 +309,7 @@ def _in_order(ledger: Ledger, sight: Sight, acknowledged: Sequence[Insert]) -> N
     if missing is None:
         return
     for row in sorted(sight.rows):
-        insert = ledger.of_row.get(row)
+        insert = ledger.shown_of(row, sight)
         if (
             insert is not None
             and ledger.is_ordered(insert)
@@ -354,9 +359,8 @@ def _forward(ledger: Ledger, sights: Sequence[Sight], dumps: Sequence[Sight]) ->
                 words = (
                     f"{_where(sight)} lacks row {lost[1]} of {lost[0]}, which {_where(shown[lost])} had shown"
                 )
-                ledger.add(
-                    "gone-back", words, sight, *([ledger.of_row[lost]] if lost in ledger.of_row else [])
-                )
+                insert = ledger.shown_of(lost, sight)
+                ledger.add("gone-back", words, sight, *filter(None, [insert]))
                 break
 
 

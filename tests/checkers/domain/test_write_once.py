@@ -143,6 +143,21 @@ def test_a_row_that_was_there_is_not_that_of_the_insert_which_failed() -> None:
     assert write_once.check(again).result == "valid"
 
 
+@pytest.mark.parametrize(("mode", "rules"), [("dirty", []), (None, ["failed-yet-seen"])])
+def test_a_row_that_is_inserted_later_was_that_of_the_failed_insert_before(
+    mode: str | None, rules: list[str]
+) -> None:
+    """A dirty read of what was rolled back later would be a false alarm as soon as a client asks for the row again."""
+    lines = [
+        put(1, "fail", once=[1]),
+        read(2, once=[1], mode=mode),
+        put(3, "ok", once=[1]),
+        read(4, once=[1]),
+    ]
+    verdict = write_once.check(whole(lines, once=[1]))
+    assert [witness.rule for witness in verdict.witnesses] == rules
+
+
 def test_a_range_that_is_no_range_of_numbers_is_refused() -> None:
     """The checker would break on a text."""
     line = read(2, once=[1])
