@@ -270,10 +270,11 @@ def _guarded(module: ModuleType, name: str, dispatcher: Any) -> Callable[..., An
     ways = [dispatcher]
 
     def call(*arguments: Any) -> Any:
+        way = ways[-1]  # another thread may add one meanwhile
         try:
-            return ways[-1](*arguments)
+            return way(*arguments)
         except _NOT_THE_KERNELS_FAULT:
-            if len(ways) > 1:
+            if way is not dispatcher:
                 raise
             ways.append(_dispatchers(module, cached=False)[name])
         except NumbaError:

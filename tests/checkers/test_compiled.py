@@ -8,6 +8,8 @@ import json
 import os
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -120,6 +122,20 @@ def test_a_cache_that_vanishes_under_way_is_no_obstacle(tmp_path: Path) -> None:
     )
     cache = tmp_path / "cache"
     assert _in_a_fresh_process(tmp_path, program, NUMBA_CACHE_DIR=str(cache)) == "93 \n"
+
+
+def test_a_cache_that_breaks_for_two_threads_is_no_obstacle(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If this fails, one of two pages that are read at once ends with an OSError."""
+    both = threading.Barrier(2, timeout=10)
+
+    def broken(value: int) -> int:
+        both.wait()
+        raise OSError("the cache is gone")
+
+    monkeypatch.setattr(compiled, "_dispatchers", lambda module, cached: {"total": lambda value: value})
+    call = compiled._guarded(_module(SOURCE), "total", broken)
+    with ThreadPoolExecutor(2) as pool:
+        assert list(pool.map(call, (1, 2))) == [1, 2]
 
 
 def test_without_numba_kernels_run_as_they_stand(tmp_path: Path) -> None:
