@@ -125,7 +125,8 @@ class Logs:
 
 
 def logs_of(given: Iterable[NodeLog]) -> Logs:
-    """The columns of some logs. Raises HistoryError for a node with two logs, or a kind that is none."""
+    """The columns of some logs. Raises HistoryError for a node with two logs, a kind that is none, or a record
+    without the transaction or the cut that it is of."""
     return _Builder(list(given)).logs()
 
 
@@ -172,12 +173,13 @@ class _Builder:
         )
 
     def _record(self, record: Record) -> None:
-        if record.kind not in KINDS:
-            raise HistoryError(
-                expected=f"a kind among {', '.join(KINDS)}",
-                came=repr(record.kind),
-                attempt="decode the log again",
-            )
+        expected = "" if record.kind in KINDS else f"a kind among {', '.join(KINDS)}"
+        if record.kind in ("prepared", "committed", "rolled-back") and record.xid is None:
+            expected = f"the xid of a {record.kind} record"
+        elif record.kind in ("start", "finish") and record.cut is None:
+            expected = f"the cut of a {record.kind} record"
+        if expected:
+            raise HistoryError(expected=expected, came=repr(record), attempt="decode the log again")
         place = len(self.rows)
         xid = -1 if record.xid is None else self._code(self.xids, record.xid)
         cut = -1 if record.cut is None else self._code(self.cuts, record.cut)

@@ -14,6 +14,7 @@ from checkers.cuts import Cut, Given, Report, check, total, verify, verify_logs
 from checkers.cuts.checker import sideless
 from checkers.cuts.logs import NodeLog, Record, logs_of
 from checkers.cuts.state import differences
+from checkers.history.errors import HistoryError
 from tests.checkers.cuts.right_cuts import FAILED, RIGHT, TIMED, TWO, given, operation
 from tests.checkers.cuts.wrong_cuts import WRONG
 
@@ -202,3 +203,17 @@ def test_states_differ_by_values_and_not_by_how_they_are_written() -> None:
     """A false alarm: 0.0 and -0.0 are one value."""
     assert differences({"a": -0.0, "b": [1, {"c": -0.0}]}, {"a": 0.0, "b": [1, {"c": 0.0}]}) == []
     assert differences({"a": 1}, {"a": True}) == ['"a": 1, and true']
+
+
+@pytest.mark.parametrize(
+    ("record", "lacks"),
+    [
+        (Record(kind="finish"), "the cut of a finish record"),
+        (Record(kind="committed", writes=[("a", 1)]), "the xid of a committed record"),
+        (Record(kind="done"), "a kind among"),  # type: ignore[arg-type]
+    ],
+)
+def test_a_record_that_is_of_nothing_is_refused(record: Record, lacks: str) -> None:
+    """It would count as one of the cut that came last: a cut whose FINISH says no name would be finished."""
+    with pytest.raises(HistoryError, match=lacks):
+        logs_of([NodeLog(node="n1", records=[Record(kind="start", cut="k1"), record])])
