@@ -331,7 +331,7 @@ def covered_back(faults: Spans[FaultSpan], start: int, end: int) -> tuple[int, t
 def _witness(operation: Operation, owner: str, silent: Sequence[Silence], quorum: int) -> Witness:
     faults = {fault.id: fault for silence in silent for fault in silence.faults}
     value = value_words(operation.value)
-    if operation.f == "cas":
+    if operation.f == "cas" and isinstance(operation.value, list | tuple):
         value = " → ".join(map(value_words, operation.value))
     key = f" under key {operation.key}" if operation.key is not None else ""
     words = f"{operation.f} {value[:80]}{key}"

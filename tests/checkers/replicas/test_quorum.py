@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -123,3 +124,24 @@ def test_a_write_that_is_passed_over_is_no_violation(
     with over_objects(), patch.object(_Faults, "may_be_served", return_value=False):
         expected = quorum.check(history)
     assert quorum.check(history) == expected
+
+
+@pytest.mark.parametrize(("value", "words"), [([1, 2], "1 → 2"), (None, "nothing"), ({"a": 1}, "{a: 1}")])
+def test_a_cas_that_tells_no_two_values_needs_a_quorum_all_the_same(value: Any, words: str) -> None:
+    """The checker would break on its own witness, and an acknowledgement without a quorum be unknown."""
+    cut = {"id": 1, "name": "cut", "does": "cut", "links": [["n2", "n1"], ["n3", "n1"]]}
+    effect = {"id": 1, "took_effect": True, "all_in_effect_ns": 1, "heal_asked_ns": 9}
+    asked: dict[str, Any] = {"process": 0, "f": "cas", "node": "n1", "role": "owner", "value": value}
+    lines: list[tuple[int, str, dict[str, Any]]] = [
+        (0, "invoke", {"process": "nemesis", "f": "cut", "value": cut}),
+        (3, "invoke", asked),
+        (4, "ok", asked),
+        (9, "info", {"process": "nemesis", "f": "cut", "value": effect}),
+    ]
+    events = [
+        Event(index=index, time_ns=time_ns, type=type_, **told)  # type: ignore[arg-type]
+        for index, (time_ns, type_, told) in enumerate(lines)
+    ]
+    verdict = quorum.check(History.of(Header(nodes=NODES, owner="n1", quorum=2), events))
+    assert verdict.result == "invalid"
+    assert f"n1 confirmed cas {words} to process 0" in verdict.summary
