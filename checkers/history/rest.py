@@ -63,11 +63,16 @@ def at_rest(history: History) -> Rest:
 def _waited_in_vain(history: History, members: Sequence[str], owner: tuple[str, ...]) -> Rest:
     since_ns, until_ns = _wait(history)
     by_node: dict[str, list[State]] = {node: [] for node in members}
+    """The reports of that time, behind the last one before."""
     for state in history.states:
-        if state.node in by_node and since_ns <= state.time_ns <= until_ns:
+        if state.node in by_node and state.time_ns <= until_ns:
+            if state.time_ns < since_ns:
+                by_node[state.node].clear()
             by_node[state.node].append(state)
     last: Mapping[str, Mapping[str, Any]] = {
-        node: states[-1].status for node, states in by_node.items() if states
+        node: states[-1].status
+        for node, states in by_node.items()
+        if states and states[-1].time_ns >= since_ns
     }
     silent = [node for node, status in last.items() if not status.get("up")]
     with_position = [
@@ -105,8 +110,8 @@ def _end_of_load(history: History, until_ns: int) -> int:
 
 
 def _moved_ns(states: Sequence[State], since_ns: int) -> int:
-    """When the node first reported the position that it had at the end."""
-    at_ns = since_ns
+    """When the node first reported the position that it had at the end, but not before `since_ns`."""
+    at_ns = max(since_ns, states[0].time_ns)
     for before, state in pairwise(states):
         if state.status.get("vclock") != before.status.get("vclock"):
             at_ns = state.time_ns

@@ -141,6 +141,16 @@ def test_only_the_last_wait_counts() -> None:
     assert at_rest(history([*faults, *unequal(STILL)])).still_ns == 7_000_000_000
 
 
+@pytest.mark.parametrize(("before", "awaited"), [(20, ("n2 moved in the last 10 s",)), (21, ())])
+def test_a_node_that_reports_late_has_stood_still_only_if_it_reported_the_same_before(
+    before: int, awaited: tuple[str, ...]
+) -> None:
+    """If it failed, a node of which one report came in all the time would be quiet, and being behind an anomaly."""
+    lines = [line for line in unequal(STILL) if (line["f"], line.get("node")) != ("state", "n2")]
+    reports = [state("n2", at_ms, vclock={"1": at}) for at_ms, at in ((2_000, before), (UNTIL_MS - 250, 21))]
+    assert at_rest(history([*lines, *reports])).awaited == awaited
+
+
 def test_a_node_that_is_down_has_no_position() -> None:
     """If it failed, a dead node would count as settled, or be said to report no position, too."""
     down = state("n3", UNTIL_MS - 10, up=False, vclock={"1": 21})
