@@ -50,11 +50,11 @@ def read(path: Path, *, initial: str | None = None) -> History:
         return _history(of_folder(path), "folder", initial)
     with segments.stream(path) as file:
         begins = file.read(_LOOKED_AT)
+        if not begins.startswith(_PARQUET) and not _OURS.match(begins):
+            return parse(begins + file.read(), initial=initial)  # a pipe gives no byte twice
     if begins.startswith(_PARQUET):
         return beginning(replace(parquet.read(path), origin="parquet"), initial)
-    if _OURS.match(begins):
-        return beginning(jsonl.read(path), initial)
-    return parse(path.read_bytes(), initial=initial)
+    return beginning(jsonl.read(path), initial)
 
 
 def parse(data: bytes, *, initial: str | None = None) -> History:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -356,6 +357,21 @@ def test_one_transaction_in_six_spellings(text: str) -> None:
     """A history that Elle accepts would be refused, or read differently."""
     (transaction,) = told(text).operations
     assert (transaction.type, transaction.f, transaction.value) == ("ok", "txn", [["append", "x", 1]])
+
+
+def test_a_pipe_is_read_whole() -> None:
+    """If this fails, what comes through a pipe is judged without its beginning."""
+    line = (
+        "{{:process 0 :type {} :f :write :value {:3}}}".ljust(66) + "\n"
+    )  # 64 characters: the look ends behind one
+    text = "".join(line.format(type_, value) for value in range(100) for type_ in (":invoke", ":ok    "))
+    reading, writing = os.pipe()
+    try:
+        os.write(writing, text.encode())
+        os.close(writing)
+        assert len(foreign.read(Path(f"/dev/fd/{reading}")).operations) == 100
+    finally:
+        os.close(reading)
 
 
 def test_completions_alone_are_concurrent() -> None:
