@@ -154,8 +154,8 @@ def _changes(history: History) -> _Changes:
     for changes in _last:
         if changes.events is history.told_members:
             return changes
-    _last[:] = [_read(history.told_members)]
-    return _last[0]
+    _last[:] = [changes := _read(history.told_members)]
+    return changes  # another thread may have asked about another history since
 
 
 def _read(events: tuple[Event, ...]) -> _Changes:

@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+import pytest
+
+from checkers.history import members
 from checkers.history.history import Header, History
 from checkers.history.operation import Event
 from checkers.proofs import verify_isolation
@@ -113,3 +116,20 @@ def test_a_rolling_restart_may_wake_who_was_killed() -> None:
     """Broken, a write that a node confirmed which the operator had started again is called one without a quorum."""
     assert quorum.check(a_write_while_others_are_killed(restarted=False)).result == "invalid"
     assert quorum.check(a_write_while_others_are_killed(restarted=True)).result == "valid"
+
+
+def test_two_threads_do_not_exchange_their_members(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Broken, a page that asks about another run meanwhile gives this one its members and its quorum."""
+    ours, theirs = Record(), Record()
+    for record, nodes in ((ours, ["n1", "n2"]), (theirs, ["n9"])):
+        record.line("info", "harness", "members", value={"nodes": nodes})
+    others = members._changes(theirs.history)
+
+    class Asked(list[Any]):
+        """Another thread asks about its history as soon as this one has."""
+
+        def __setitem__(self, place: Any, value: Any) -> None:
+            super().__setitem__(place, [others])
+
+    monkeypatch.setattr(members, "_last", Asked())
+    assert members.at_the_end(ours.history) == ("n1", "n2")
