@@ -112,9 +112,9 @@ def _life(begun: list[Any], rows: list[list[Any]], torn: str) -> LifeRows:
 
 def lines_of(trace: Trace) -> Iterator[bytes]:
     """The lines of a trace, life by life."""
+    absent = {row: (node, number) for row, node, number in trace.absent}
     for life in trace.lives:
         yield _line(["life", life.node, life.life, life.wall_ns, life.time_ns])
-        absent = {row: (node, number) for row, node, number in trace.absent}
         for row in range(life.first, life.end):
             yield _line(_written(trace, row, absent))
         if not life.torn:

@@ -51,7 +51,7 @@ def check(
                 _inversion(logs, before, takes, operations, proof)
             case _:
                 raise RefusedError(f"a proof of kind {proof['kind']!r} does not show {level} {result}")
-    except (LookupError, TypeError, ValueError) as error:
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
         raise RefusedError(f"the proof cannot be read: {error}") from error
 
 

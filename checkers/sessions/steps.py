@@ -91,7 +91,7 @@ def _key(key: Key, operations: Sequence[Operation], reads: Reads) -> Key:
 
 
 def repeated_keys(columns: Columns) -> Array:
-    """The codes of the keys with `Key.repeated`, by columns. All values must be numbers, or nothing."""
+    """The codes of the keys with `Key.repeated`, by columns: values and starts must be numbers, or nothing."""
     may_write = are_writes(columns) & (columns.type != FAIL)
     may_write &= (columns.f != columns.code("cas")) | (columns.old != columns.new)
     places = numpy.flatnonzero(may_write)

@@ -122,6 +122,7 @@ LOGS: dict[str, tuple[Mapping[str, str], str, str, dict[str, Any]]] = {
         {"kind": "sides", "marks": {"n1": [0, 2], "n2": [0, 2]}},
     ),
     "a server left out": (HELD, "transactions", "valid", {"kind": "sides", "marks": {"n1": [1, 2]}}),
+    "marks of no server": (HELD, "transactions", "valid", {"kind": "sides", "marks": [[1, 2], [0, 2]]}),
     "torn, and said to be held": (TORN, "transactions", "valid", MARKS),
     "held, and said to be torn": (
         HELD,
