@@ -222,7 +222,7 @@ def _cannot_have_seen(proof: Proof, value: State, history: Sequence[Operation], 
 
 def _failed(saw: str, value: State, writers: Sequence[Operation]) -> Reason:
     shown = tuple(writers[:WRITERS_MAX])
-    lines = (f"{sentence(writer)}: {writer.error}." for writer in shown)
+    lines = (f"{sentence(writer)}{f': {writer.error}' if writer.error else ''}." for writer in shown)
     sentences = tuple(line[0].upper() + line[1:] for line in lines)
     return Reason(
         f"{saw}-of-failed-write",

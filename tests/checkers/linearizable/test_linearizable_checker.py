@@ -151,3 +151,9 @@ def test_a_cas_answered_with_what_was_there_is_named_in_a_sentence() -> None:
     assert verdict.result == "invalid"
     swapped = linearizable.check(built([*lines[:3], ("cas", "ok", [2, 3, 2], "r1"), ("read", "ok", 2, "r1")]))
     assert "although the change of 2 to 3 by process 3 had completed" in swapped.summary
+
+
+def test_a_write_that_failed_without_an_error_has_none_in_its_sentence() -> None:
+    """A person would read "(it failed): None." of a log whose lines name no errors."""
+    verdict = linearizable.check(built(history_of(("write", "fail", 1), ("read", "ok", 1))))
+    assert verdict.witnesses[0].explanation[0] == "Process 0 asked to write 1 (it failed)."
