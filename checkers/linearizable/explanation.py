@@ -269,9 +269,9 @@ def _stale(
             f"{_deed_of(writer)} had completed at {_ended(writer)}, {early} that one was asked for."
         )
     if not writers:
-        asked = "delete the key" if value is None else f"write {value_words(value)}"
+        change = "deletion" if value is None else f"write of {value_words(value)}"
         sentences.append(
-            f"no client asked to {asked}: {value_words(value)} is the value before the first write."
+            f"no {change} took effect: {value_words(value)} is the value before the first write."
         )
     return Reason(
         f"stale-{saw}",

@@ -157,3 +157,11 @@ def test_a_write_that_failed_without_an_error_has_none_in_its_sentence() -> None
     """A person would read "(it failed): None." of a log whose lines name no errors."""
     verdict = linearizable.check(built(history_of(("write", "fail", 1), ("read", "ok", 1))))
     assert verdict.witnesses[0].explanation[0] == "Process 0 asked to write 1 (it failed)."
+
+
+def test_a_write_that_failed_was_asked_for() -> None:
+    """A person would read that no client asked for a deletion which stands in the history."""
+    lines = history_of(("write", "ok", 1), ("write", "fail", None), ("read", "ok", None))
+    (witness,) = linearizable.check(built(lines)).witnesses
+    assert witness.rule == "stale-read"
+    assert witness.explanation[1] == "No deletion took effect: nothing is the value before the first write."
