@@ -92,12 +92,13 @@ def _deed(operation: Operation) -> str:
 
 
 def _deed_of(operation: Operation) -> str:
+    by = f"by process {operation.process}"
     if operation.f == "cas":
         old, new = both(operation)
-        return f"the change of {value_words(old)} to {value_words(new)} by process {operation.process}"
+        return f"the change of {value_words(old)} to {value_words(new)} {by}"
     if operation.is_deletion:
-        return f"the deletion by process {operation.process}"
-    return f"the write of {value_words(operation.value)} by process {operation.process}"
+        return f"the deletion {by}{', which found nothing,' if operation.found_nothing else ''}"
+    return f"the {operation.f} of {value_words(operation.value)} {by}"
 
 
 def _lock(operation: Operation) -> str:

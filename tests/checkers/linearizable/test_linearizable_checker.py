@@ -165,3 +165,14 @@ def test_a_write_that_failed_was_asked_for() -> None:
     (witness,) = linearizable.check(built(lines)).witnesses
     assert witness.rule == "stale-read"
     assert witness.explanation[1] == "No deletion took effect: nothing is the value before the first write."
+
+
+def test_what_fixed_the_value_is_named_as_what_it_was() -> None:
+    """A person would look for a write by the process that read the value."""
+    lines: list[tuple[str, str, object]] = [("write", "ok", 999)]
+    for value in range(1, 1_010):
+        lines += [("write", "ok", value % 7), ("read", "ok", value % 7)]
+    verdict = linearizable.check(built(history_of(*lines, ("read", "ok", 999))))
+    (witness,) = verdict.witnesses
+    assert witness.rule == "stale-read"
+    assert "although the read of 1 by process 2018 had completed" in witness.summary
