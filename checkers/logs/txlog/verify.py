@@ -47,10 +47,9 @@ def check(masters: Sequence[str], records: Records, verdict: Mapping[str, Any]) 
             rule = proof["rule"]
             if rule in NOT_SHOWN:
                 continue
-            show = _SHOWN[rule]
-            need(
-                (verdict["result"] == "invalid") == bool(proof.get("records")), f"{rule} shows another result"
-            )
+            is_broken = verdict["result"] == "invalid"
+            need(is_broken == bool(proof.get("records")), f"{rule} shows another result")
+            show = _BROKEN[rule] if is_broken else _HOLDS[verdict["checker"]]
             show(logs, proof)
             accepted += 1
     except (AttributeError, LookupError, TypeError, ValueError) as error:
@@ -61,6 +60,7 @@ def check(masters: Sequence[str], records: Records, verdict: Mapping[str, Any]) 
 def _record(records: Records, proof: Proof, number: int, *kinds: str) -> tuple[str, int, Sequence[Any]]:
     """The master, the place and the record that a proof names."""
     master, place = proof["records"][number]
+    need(place > 0, f"no record has the place {place}")
     record = records[master][place - 1]
     need(
         not kinds or record[0] in kinds,
@@ -112,7 +112,10 @@ def _diverged(records: Records, proof: Proof) -> None:
         end = _epoch_end(records, master, epoch)
         need(_epoch(records, master, end) == epoch, f"{master} was in no epoch {epoch}")
         ends.append(_queue(records, master, end))
-    need(len(ends) == 2 and all(len(end) > index for end in ends), "two queues with such an entry are needed")
+    need(
+        len(ends) == 2 and all(0 <= index < len(end) for end in ends),
+        "two queues with such an entry are needed",
+    )
     need([*ends[0][index]] != [*ends[1][index]], "the entries are the same")
 
 
@@ -584,9 +587,9 @@ def _agree(records: Records, proof: Proof) -> None:
 
 
 def _all_once(records: Records, proof: Proof) -> None:
-    for master, length in proof["lengths"].items():
+    for master in records:
         ids = [ref[1] for ref in _queue(records, master)]
-        need(len(ids) == len(set(ids)) == length, f"{master} has an entry twice")
+        need(len(ids) == len(set(ids)) == proof["lengths"][master], f"{master} has an entry twice")
 
 
 def _counted(**kinds: str) -> Show:
@@ -606,18 +609,16 @@ def _transactions(records: Records, proof: Proof) -> None:
 
 
 def _all_in_turn(records: Records, proof: Proof) -> None:
-    for master, index in proof["executed"].items():
-        need(
-            _executions(records, master, len(records[master]) + 1)[0] == index,
-            f"{master} has not executed so many",
-        )
+    for master, log in records.items():
+        index, _ = _executions(records, master, len(log) + 1)
+        need(index == proof["executed"][master], f"{master} has executed {index}")
 
 
 def _nothing(records: Records, proof: Proof) -> None:
     """The comparison is with clients, or with faults: records alone do not show it."""
 
 
-_SHOWN: Mapping[str, Show] = {
+_BROKEN: Mapping[str, Show] = {
     "diverged": _diverged,
     "out-of-order": _out_of_order,
     "not-a-prefix": _not_a_prefix,
@@ -655,15 +656,19 @@ _SHOWN: Mapping[str, Show] = {
     "wrong-winner": _wrong_winner,
     "two-winners": _two_winners,
     "wrong-branch": _wrong_branch,
-    "agree": _agree,
-    "all once": _all_once,
-    "all kept": _transactions,
-    "all acquired": _counted(rounds="added"),
-    "all in turn": _all_in_turn,
-    "all the same": _nothing,
-    "all rise": _counted(timestamps="made", posts="heard", rounds="added"),
-    "all in order": _nothing,
-    "all by the strategy": _counted(splits="split"),
-    "all votes": _counted(recoveries="recovered"),
-    "all drained": _transactions,
 }
+
+_HOLDS: Mapping[str, Show] = {
+    "txlog-order": _agree,
+    "txlog-once": _all_once,
+    "txlog-kept": _transactions,
+    "txlog-acquired": _counted(rounds="added"),
+    "txlog-executed": _all_in_turn,
+    "txlog-state": _nothing,
+    "txlog-counters": _counted(timestamps="made", posts="heard", rounds="added"),
+    "txlog-sessions": _nothing,
+    "txlog-policy": _counted(splits="split"),
+    "txlog-vote": _counted(recoveries="recovered"),
+    "txlog-drained": _transactions,
+}
+"""By check, what shows that all holds."""

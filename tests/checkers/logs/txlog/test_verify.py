@@ -8,7 +8,7 @@ import pytest
 
 from checkers.logs.txlog import verify
 from checkers.verdict import RefusedError
-from tests.checkers.logs.txlog.scripts import acquired, added, life, made, ref
+from tests.checkers.logs.txlog.scripts import acquired, added, executed, life, made, ref
 
 A, B, C = ref(1, "n1-1"), ref(2, "n2-1"), ref(3, "n1-2")
 BACKUP = [0, b"", []]
@@ -52,7 +52,20 @@ FORGED: dict[str, tuple[dict[str, list[Any]], dict[str, Any]]] = {
         },
         {"rule": "split-without-backup", "records": [["n1", 3]]},
     ),
+    "a place before all records": (
+        {"n1": [*ROUND, executed(1, "n1-1")], "n2": [life()]},
+        {"rule": "executed-another", "records": [["n1", 0]]},
+    ),
+    "the last entries of queues that go on": (
+        {"n1": [life(), added(0, 1, [], [], A)], "n2": [life(), added(0, 2, [], [], A, B)]},
+        {"rule": "diverged", "records": [["n1", 2], ["n2", 2]], "index": -1, "epoch": 0},
+    ),
+    "that all is well": (
+        {"n1": ROUND},
+        {"rule": "agree", "records": [["n1", 1]], "lengths": {"n1": 1}},
+    ),
 }
+DOUBLED = {"n1": [life(), added(0, 1, [], [], A, A), executed(1, "n1-1")], "n2": [life()]}
 
 
 @pytest.mark.parametrize("name", FORGED)
@@ -61,6 +74,22 @@ def test_what_records_do_not_show_is_refused(name: str) -> None:
     logs, proof = FORGED[name]
     with pytest.raises(RefusedError):
         verify.check(tuple(logs), logs, {"result": "invalid", "details": {"proofs": [proof]}})
+
+
+@pytest.mark.parametrize(
+    ("check", "proof"),
+    [
+        ("once", {"rule": "all once", "lengths": {}}),
+        ("once", {"rule": "all once", "lengths": {"n2": 0}}),
+        ("once", {"rule": "all votes"}),
+        ("executed", {"rule": "all in turn", "executed": {"n2": 0}}),
+    ],
+)
+def test_that_all_holds_is_shown_of_every_master(check: str, proof: dict[str, Any]) -> None:
+    """If it failed, a green light would stand on a proof of another check, or of some masters alone."""
+    verdict = {"checker": f"txlog-{check}", "result": "valid", "details": {"proofs": [proof]}}
+    with pytest.raises(RefusedError):
+        verify.check(tuple(DOUBLED), DOUBLED, verdict)
 
 
 def test_whether_masters_can_split_no_record_says() -> None:
