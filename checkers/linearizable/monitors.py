@@ -30,7 +30,7 @@ from __future__ import annotations
 import heapq
 from bisect import bisect_left
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import accumulate, islice
@@ -378,15 +378,37 @@ def _assigned(queue: _Queue, calls: Sequence[Call], takes: Sequence[int], until:
         yield _Queue({**queue.elements, **out, **taken}, queue.empty)
 
 
-def _lines(left: dict[Any, _Element], count: int) -> Iterator[tuple[Any, ...]]:
-    """The first `count` elements (all, if they are fewer), in every order in which they may have gone in."""
-    if not left or not count:
-        yield ()
-        return
-    soonest = min(element.put[1] for element in left.values())
-    for value in [value for value, element in left.items() if element.put[0] <= soonest]:
-        rest = {other: element for other, element in left.items() if other != value}
-        yield from ((value, *others) for others in _lines(rest, count - 1))
+def _lines(left: Mapping[Any, _Element], count: int) -> Iterator[tuple[Any, ...]]:
+    """The first `count` elements (all, if they are fewer), in every order in which they may have gone in.
+
+    `left` is sorted by when they began to go in.
+    """
+    line: dict[Any, None] = {}
+    turns: list[list[Any]] = []  # by place in the line: what else may stand there
+    while True:
+        while len(line) < min(count, len(left)):
+            turns.append(_foremost(left, line))
+            line[turns[-1].pop()] = None
+        yield tuple(line)
+        while turns and not turns[-1]:
+            turns.pop()
+            line.popitem()
+        if not turns:
+            return
+        line.popitem()
+        line[turns[-1].pop()] = None
+
+
+def _foremost(left: Mapping[Any, _Element], gone: Collection[Any]) -> list[Any]:
+    """The elements that may have gone in first of those that are left, the last one first."""
+    soonest, may = EVER, []
+    for value, element in left.items():
+        if element.put[0] > soonest:
+            break
+        if value not in gone:
+            may.append(value)
+            soonest = min(soonest, element.put[1])
+    return may[::-1]
 
 
 def _take(queue: _Queue, calls: Sequence[tuple[Call, Times]], until: float) -> bool | None:

@@ -415,3 +415,14 @@ def test_unanswered_additions_are_no_explosion(wrong: int, result: str) -> None:
     calls.append(Call(Action("observe", "read", (sum(amounts[::2]) + wrong,)), 22, 23))
     found = monitors.decide(MODELS["counter"](), calls)
     assert found is not None and found.result == result
+
+
+def test_many_dequeues_without_an_answer_are_decided() -> None:
+    """A queue in a long partition would end the check with a RecursionError."""
+    count = 900
+    put = [Call(Action("update", "enqueue", (at,)), 2 * at, 2 * at + 1) for at in range(count)]
+    lost = [Call(Action("update", "take", ()), 2 * count + at, None) for at in range(count - 1)]
+    last = [Call(Action("update", "dequeue", (count - 1,)), 4 * count, 4 * count + 1)]
+    decision = monitors.decide(DrainedQueue(), [*put, *lost, *last])
+    assert decision is not None and decision.result == "yes"
+    assert decision.order is not None and len(decision.order) == 2 * count
