@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -229,6 +229,10 @@ def _examined(
         for model, stronger in _prove_others(prover, findings, is_open=attempt.result == "open"):
             if attempt.result == "open" and promised in anomalies.weaker(model):
                 attempt = stronger
+    with shielded():
+        if attempt.result == "refuted" and not _forbidden(promised) & findings.witnesses.keys():
+            # The time was over before less than all was found to have no order.
+            _add_no_order(promised, prover, findings, numpy.flatnonzero(prover.known.committed == 1).tolist())
     return prover, findings, attempt
 
 
@@ -352,8 +356,19 @@ def _explain(
             picture = explanation.cycle_json(cycle) | {"of_keys": True}
             findings.add(title, explanation.cycle_witness(title, cycle), picture)
             return
-    findings.refuted.append(model)
     core = smallest(prover.columns, prover.workload, prover.known, is_refuted, hint)
+    _add_no_order(model, prover, findings, core)
+
+
+def _forbidden(promised: str) -> frozenset[str]:
+    """The names of what makes a history invalid."""
+    return anomalies.forbidden(promised) | {anomalies.NO_ORDER}
+
+
+def _add_no_order(model: str, prover: Prover, findings: _Findings, core: Sequence[int]) -> None:
+    """Note that these transactions have no execution of the model."""
+    explanation = Explanation(prover.columns, prover.workload)
+    findings.refuted.append(model)
     findings.add(
         anomalies.NO_ORDER, explanation.no_order_witness(core, model), explanation.no_order_json(core, model)
     )
@@ -393,7 +408,7 @@ def _prove_others(prover: Prover, findings: _Findings, *, is_open: bool) -> Iter
 
 def _verdict(promised: str, prover: Prover, findings: _Findings, attempt: Attempt, seconds: float) -> Verdict:
     columns, known = prover.columns, prover.known
-    forbidden = anomalies.forbidden(promised) | {anomalies.NO_ORDER}
+    forbidden = _forbidden(promised)
     violations = [name for name in findings.witnesses if name in forbidden]
     result, summary = _conclusion(promised, prover, findings, violations, attempt)
     models = anomalies.judged(has_real_time=columns.has_real_time)

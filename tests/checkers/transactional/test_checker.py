@@ -150,6 +150,41 @@ def test_an_alarm_in_a_search_keeps_what_was_found(monkeypatch: pytest.MonkeyPat
     assert verdict.details["undecided"]
 
 
+@pytest.mark.parametrize("step", ["smallest", "_searched"])
+def test_a_history_without_an_order_stays_invalid_when_time_is_over(
+    step: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If this fails, a history that was refuted is unknown because a smaller part of it was looked for afterwards."""
+    now_s, real, refuted = [0.0], getattr(checker, step), []
+    attempt = Prover.attempt
+
+    def attempted(self: Prover, model: str, part: int = 1) -> Any:
+        refuted.append((found := attempt(self, model, part)).result)
+        return found
+
+    def alarm(*arguments: Any) -> Any:
+        if not refuted:
+            return real(*arguments)
+        now_s[0] = 100.0
+        return interrupt()
+
+    monkeypatch.setattr(Prover, "attempt", attempted)
+    monkeypatch.setattr(checker, step, alarm)
+    gone = history(ok(1, "wx1"), ok(2, "wx2"), ok(3, "wx1"), ok(4, "wx2"), register(5, "rx1"))
+    with within(Limits(10.0), clock=lambda: now_s[0]):
+        verdict = run_safely(
+            transactional.check,
+            gone,
+            name="transactional",
+            workload="rw-register",
+            model="strict-serializable",
+        )
+    assert now_s[0] == 100.0 and refuted[0] == "refuted"
+    assert verdict.result == "invalid", verdict.summary
+    assert verdict.details["violations"] == ["no-order"]
+    assert len(verdict.details["anomalies"]["no-order"]["transactions"]) == 5
+
+
 def test_the_steps_of_a_command_are_those_of_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
     """If this fails, `--budget` changes nothing where transactions are judged."""
     blind = concurrent(random.Random(3), 60, clients=25, stale=True)
