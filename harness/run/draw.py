@@ -55,6 +55,7 @@ def refuse_impossible(plan: Plan, system: System, workload: Workload) -> None:
     for number, operation in enumerate(plan.drawn.operations):
         here = f"operation {number}"
         _refuse_unknown(here, [operation.node], plan.node_names)
+        _refuse_late(here, operation.at_ns, plan)
         if operation.worker >= plan.workers:
             raise WrongUse(f"{here}: worker {operation.worker} is none of the {plan.workers} from 0 on")
         try:
@@ -85,6 +86,7 @@ def _refuse_impossible_fault(
     here = f"fault {fault.id} ({fault.name})"
     if fault.until_ns < fault.at_ns:
         raise WrongUse(f"{here}: until_ns {fault.until_ns} comes before at_ns {fault.at_ns}")
+    _refuse_late(here, fault.at_ns if fault.is_directed else fault.until_ns, plan)
     if why := impossible(
         fault, before, plan.overlap, plan.expectations.decisive, is_real=plan.cluster != "sim"
     ):
@@ -144,6 +146,12 @@ def _refuse_unknown(here: str, names: Iterable[str], known: tuple[str, ...]) -> 
     for name in names:
         if name not in known:
             raise WrongUse(f"{here}: no node is called {name!r}; try one of: {', '.join(known)}")
+
+
+def _refuse_late(here: str, time_ns: int, plan: Plan) -> None:
+    """The run would wait for it, behind its load."""
+    if time_ns > plan.time_limit_ns:
+        raise WrongUse(f"{here}: {time_ns} ns is behind the end of the load; try a greater time_limit_s")
 
 
 def faults_of(plan: Plan, system: System) -> tuple[Fault, ...]:

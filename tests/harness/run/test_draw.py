@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from harness.errors import WrongUse
-from harness.faults.fault import Fault, Shape
+from harness.faults.fault import Fault, Moment, Shape
 from harness.plan.plan import Drawn, Operation, Plan, to_json
 from harness.run.assemble import parts_of
 from harness.run.draw import operations_of
@@ -142,6 +142,12 @@ def edited_fault(**fields: Any) -> tuple[Fault, ...]:
         (edited_fault(nodes=("n9",)), (), "fault 0 (pause): no node is called 'n9'"),
         (edited_fault(does="cut", nodes=(), links=(("n1", "n9"),)), (), "no node is called 'n9'"),
         (edited_fault(until_ns=10**9 - 1), (), "fault 0 (pause): until_ns"),
+        (
+            edited_fault(until_ns=10**18),
+            (),
+            f"fault 0 (pause): {10**18} ns is behind the end of the load; try",
+        ),
+        (edited_fault(at_ns=10**18, until_ns=10**18, on=Moment(does="wrote", what="row")), (), "is behind"),
         (edited_fault(does="loss", percent=30), (), "fault 0 (pause): --cluster local cannot do 'loss'"),
         (edited_fault(nodes=()), (), "fault 0 (pause): 'pause' needs nodes"),
         (edited_fault(does="cut"), (), "fault 0 (pause): 'cut' needs links"),
@@ -162,6 +168,7 @@ def edited_fault(**fields: Any) -> tuple[Fault, ...]:
         ((PAUSE, replace(PAUSE, id=1)), (), "fault 1 (pause) begins before fault 0 has ended"),
         ((), (replace(WRITE, node="n9"),), "operation 0: no node is called 'n9'"),
         ((), (WRITE, replace(WRITE, worker=10)), "operation 1: worker 10"),
+        ((), (WRITE, replace(WRITE, at_ns=10**18)), "operation 1: 1000000000000000000 ns is behind"),
         ((), (replace(WRITE, f="increment"),), "operation 0: the workload register has no 'increment'"),
         ((), (replace(WRITE, f="cas", value=3),), "operation 0: the workload register has no 'cas'"),
         ((), (replace(WRITE, key=None),), "operation 0: the workload register has no 'write'"),
