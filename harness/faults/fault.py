@@ -59,7 +59,7 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbi
     links: tuple[Link, ...] = ()
     delay_ns: Count = 0
     jitter_ns: Count = 0
-    jump_ns: int = 0
+    jump_ns: Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)] = 0
     drift_ppm: Annotated[int, msgspec.Meta(gt=-1_000_000, le=1_000_000)] = 0
     error: str = ""
     at_sync: bool = False

@@ -290,3 +290,11 @@ def test_a_plan_cannot_be_changed() -> None:
     with pytest.raises(AttributeError):
         planned().seed = 3  # type: ignore[misc]  # that is the point
     assert msgspec.structs.replace(planned(), seed=3) == planned(seed=3)
+
+
+def test_a_jump_that_no_clock_can_show_is_refused() -> None:
+    """If it failed, rows with a time that no reader of logs takes would end up as missing in a verdict."""
+    fault = {"id": 0, "name": "clock", "does": "clock", "at_ns": 0, "until_ns": 1, "jump_ns": 2**63}
+    drawn = json.dumps({"drawn": {"faults": [fault], "operations": []}}).encode()
+    with pytest.raises(WrongUse, match=r"drawn\.faults\[0\]\.jump_ns: expected a whole number of at most"):
+        from_json(drawn, "the plan")
