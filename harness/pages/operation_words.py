@@ -63,7 +63,8 @@ def _micro_words(micro: Sequence[object], limit: int) -> str:
             return f"{key} ⊕ {as_text(value, limit)}"
         case "w":
             return f"{key} := {as_text(value, limit)}"
-    shown = as_text(value, 1_000).replace('"', "")
+    # A read of a list is told from others by its end.
+    shown = as_text(as_list(value)[-limit:] or value, 10_000).replace('"', "")
     if len(shown) > limit:
         shown = f"[…{shown[-limit + 2 :]}" if shown.startswith("[") else clipped(shown, limit)
     return f"{key} → {'∅' if value is None else shown}"

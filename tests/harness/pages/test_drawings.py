@@ -239,6 +239,8 @@ def test_a_transaction_is_told_by_what_it_did_to_each_key() -> None:
     long = transaction([["r", "z", list(range(100))]])
     assert operation_value(long, 24).endswith("98, 99]")
     assert len(operation_value(long, 24)) < 32
+    longer = transaction([["r", "z", list(range(5_000))]])
+    assert operation_value(longer, 24).endswith("4998, 4999]")
     moved = transaction({"from": "a1", "to": "a2", "amount": 5}, "transfer")
     assert operation_value(moved, 40) == "5 a1→a2"
     assert operation_value(transaction({"a1": 7, "a2": 3}, "read"), 40, "a2") == "→ a2 = 3"
