@@ -47,7 +47,9 @@ class Commit:
 
 @dataclass(frozen=True, slots=True)
 class CommitRuns:
-    """The runs of one commit. `fingerprints`: of all anomalies but the one that the bisection looks for."""
+    """The runs of one commit. `fingerprints`: of all anomalies but the one that the bisection looks for. `run`: one
+    that shows it; if none does, one with a different anomaly, or "".
+    """
 
     answer: Answer
     hits: int
@@ -162,7 +164,7 @@ class Bisection:
             else:
                 others |= dict.fromkeys(fields["fingerprints"])
                 prints = ", ".join(fields["fingerprints"]) or "one without a fingerprint"
-                why, run = f"a different anomaly: {prints}", fields["run"]
+                why, run = f"a different anomaly: {prints}", run if hits else fields["run"]
         answer: Answer = "shows" if hits else "clean" if clean >= self.repeat else "skip"
         return CommitRuns(answer, hits, clean, tuple(others), "" if answer == "clean" else why, run)
 

@@ -184,6 +184,21 @@ def test_an_anomaly_without_a_fingerprint_makes_no_commit_clean(
     assert (runs.answer, runs.why) == ("skip", "a different anomaly: one without a fingerprint")
 
 
+def test_the_run_of_a_commit_that_shows_the_anomaly_shows_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """If it failed, the JSON of a bisection would send its reader to a run with another anomaly."""
+    prints = ("other", "wanted", "other", "other")
+
+    def run(self: Bisection, root: Path, seed: int) -> dict[str, object]:
+        return {"outcome": "anomaly", "fingerprints": (prints[seed],), "run": f"bisect/{seed}"}
+
+    monkeypatch.setattr(Bisection, "_run", run)
+    search = Bisection(Plan(cluster="sim", seed=0), "wanted", tmp_path, tmp_path, 2, lambda line: None)
+    runs = search._judged_anew(tmp_path, is_good=False, stops=False)
+    assert (runs.answer, runs.run) == ("shows", "bisect/1")
+
+
 def test_a_name_and_a_title_may_be_any(tmp_path: Path) -> None:
     """If it failed, a branch called like a folder, or a title with another end of a line, would end in a traceback."""
     git(tmp_path, "init", "-q")
