@@ -114,10 +114,10 @@ def _print_recorded(recorded: Recorded, as_json: bool) -> ExitCode:
     """Print a run that was recorded and not judged. Without a verdict it is inconclusive."""
     if as_json:
         print_json(recorded)
-        return ExitCode.INCONCLUSIVE
-    click.echo(f"recorded, not judged: {recorded.folder}; try: qsync check {recorded.folder}")
-    if recorded.failure is not None:
-        raise recorded.failure.error()
+    else:
+        click.echo(f"recorded, not judged: {recorded.folder}; try: qsync check {recorded.folder}")
+        if recorded.failure is not None:
+            raise recorded.failure.error()
     return ExitCode.INTERRUPTED if recorded.interrupted else ExitCode.INCONCLUSIVE
 
 

@@ -408,6 +408,16 @@ def test_ctrl_c_is_130_and_ends_all_that_was_to_come(
     assert "the run was interrupted" in again.out
 
 
+def test_ctrl_c_ends_runs_that_are_only_recorded(
+    qsync: Qsync, results: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If it failed, Ctrl-C would end one of many runs, and the next would begin."""
+    interrupt_when(lambda progress: progress.ok > 50, monkeypatch)
+    done = qsync(*QUICK, "--repeat", "3", "--record-only", "--json")
+    assert done.code == 130
+    assert json.loads(done.out) == {"folder": str(only_run(results)), "interrupted": True, "failure": None}
+
+
 def test_ctrl_c_does_not_hide_an_anomaly(qsync: Qsync, monkeypatch: pytest.MonkeyPatch) -> None:
     """If it failed, whoever stops a run too early would throw an anomaly away."""
     interrupt_when(lambda progress: progress.ok > 400, monkeypatch)
