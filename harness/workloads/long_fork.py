@@ -79,6 +79,7 @@ class LongFork(Transactions):
             yield f"no read of several keys succeeded; with one worker there is none: try --workers {GROUP_SIZE}"
         elif between < wanted:
             yield f"too few reads saw a part of their group: {between} of {len(reads)}, {wanted} are needed"
+        yield from self.unread(history)
 
 
 def _groups(plan: Plan) -> int:

@@ -250,6 +250,10 @@ class Transactions(Workload):
         telling = sum(self._tells(each) for each in done)
         if telling < wanted:
             yield f"too few transactions saw writes of other transactions: {telling} did, {wanted} are needed"
+        yield from self.unread(history)
+
+    def unread(self, history: History) -> Iterator[str]:
+        """A sentence if a key that was written to had no final read that had to be fresh."""
         final = [each for each in history.select(f="txn", phase="final") if is_fresh_at_the_end(each)]
         written = {key for each in history.select(f="txn", phase="load") for key in self._written(each)}
         unread = written - {key for each in final for _, key, _ in micros_of(each.value)}
