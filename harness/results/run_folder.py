@@ -300,6 +300,8 @@ def resolve(path: Path) -> RunFolder:
     """The run of a path that a user gave: its folder, or a file in it; WrongUse if there is none."""
     if not path.exists():
         raise WrongUse(f"{path} does not exist; try: results/latest, or the path from another folder")
+    if not path.is_dir() and not path.is_file():  # what a pipe gives can be read once
+        raise WrongUse(f"{path} is no file and no folder; try: save to a file what it gives, and check that")
     folder = path if path.is_dir() else path.parent
     is_of_a_run = path.is_dir() or path.name in FILES
     if not is_of_a_run or not (folder / HISTORY).exists():

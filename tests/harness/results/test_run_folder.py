@@ -196,12 +196,19 @@ def test_a_run_is_found_by_its_folder_or_a_file_in_it(tmp_path: Path) -> None:
         assert resolve(path).path == folder.path.resolve()
 
 
-@pytest.mark.parametrize("path", ["nothing", "empty", "empty/nothing", "latest"])
-def test_what_is_no_run_is_one_line(tmp_path: Path, path: str) -> None:
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("empty", "is no run: expected a folder with"),
+        ("pipe", "is no file and no folder; try: save to a file"),
+        *((path, "does not exist") for path in ("nothing", "empty/nothing", "latest")),
+    ],
+)
+def test_what_is_no_run_is_one_line(tmp_path: Path, path: str, said: str) -> None:
     """If it failed, a mistyped path would be a traceback."""
     (tmp_path / "empty").mkdir()
     (tmp_path / "latest").symlink_to("gone")
-    said = "is no run: expected a folder with" if path == "empty" else "does not exist"
+    os.mkfifo(tmp_path / "pipe")
     with pytest.raises(WrongUse, match=said):
         resolve(tmp_path / path)
 
