@@ -155,7 +155,10 @@ class Builder:
             raise NotPlain
         before = self.seen
         if lsn >= before.shape[1]:
-            self.seen = numpy.zeros((ORIGINS_MAX, 1 << lsn.bit_length()), dtype=numpy.int32)
+            try:
+                self.seen = numpy.zeros((ORIGINS_MAX, 1 << lsn.bit_length()), dtype=numpy.int32)
+            except MemoryError:  # the system refuses more than it has, whether it is touched or not
+                raise NotPlain from None
             for origin in numpy.flatnonzero(before.any(axis=1)).tolist():
                 self.seen[origin, : before.shape[1]] = before[origin]
 

@@ -374,6 +374,18 @@ def test_the_audit_and_its_twin_say_the_same(seed: int, is_rich: bool) -> None:
     assert told(audit(arrays, rules, stored(history))) == told(expected)
 
 
+def test_logs_whose_places_have_no_room_are_read_as_records(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Breaks if a log behind its 67 millionth row ended the check with a MemoryError on a machine with 16 GiB."""
+
+    def refuse(*_: object, **__: object) -> None:
+        raise MemoryError
+
+    builder = Builder(1)
+    monkeypatch.setattr(numpy, "zeros", refuse)
+    with pytest.raises(NotPlain):
+        builder.make_room(1 << 26)
+
+
 @given(st.integers(0, 1 << 40))
 def test_of_many_breaches_some_are_told_and_all_are_counted(seed: int) -> None:
     """Breaks if a rule that is broken more often than witnesses are kept were forgotten, or counted otherwise."""
