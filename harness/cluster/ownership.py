@@ -36,8 +36,8 @@ _TRY_AGAIN_S = 0.5
 _TABLE = re.compile(rf"^table bridge ({TABLE_PREFIX}[0-9a-f]+(?:_\d+_\d+_\d+)?)$")
 _OWNED = re.compile(rf"^{TABLE_PREFIX}[0-9a-f]+_(\d+)_(\d+)_(\d+)$")
 _MARKED = re.compile(r"^(\d+@\d+\.\d+)/")
-HARNESS = "harness."
-"""Stands in the command line of a process that conducts a run."""
+_HARNESS = re.compile(r"^harness\.|(^|/)qsync$")
+"""A word in the command line of a process that conducts a run: a module, or the script that pip installs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ def lives(owner: str) -> bool:
         process = psutil.Process(int(number))
         if f"{process.create_time():.2f}" == started:
             return True
-        return process.pid != os.getpid() and any(word.startswith(HARNESS) for word in process.cmdline())
+        return process.pid != os.getpid() and any(map(_HARNESS.search, process.cmdline()))
     except ValueError:
         return False
     except psutil.Error:  # also of a hidden process: that there is none

@@ -135,10 +135,9 @@ def test_a_harness_lives_though_the_clock_of_the_machine_was_set(monkeypatch: py
     """If it failed, setting the clock would make every run that goes on a leftover for the next one to remove."""
     assert lives(this_harness())
     assert not lives(f"{os.getpid()}@1.00"), "it had our number before us"
-    monkeypatch.setattr(
-        psutil, "Process", lambda pid=0: FarProcess(pid, ["python", "-m", "harness.cli", "run"])
-    )
-    assert lives("4242@1.00")
+    for words in (["python", "-m", "harness.cli", "run"], ["python", "/usr/local/bin/qsync", "run"]):
+        monkeypatch.setattr(psutil, "Process", lambda pid=0, words=words: FarProcess(pid, words))
+        assert lives("4242@1.00")
     monkeypatch.setattr(psutil, "Process", lambda pid=0: FarProcess(pid, ["editor"]))
     assert not lives("4242@1.00")
 
