@@ -5,7 +5,7 @@ fault resets the connection). An end stands in the same queue as the bytes and i
 are. When the link is clear and nothing waits, bytes go straight from one socket to the other.
 
 Rules: order is kept; bytes leave the queue only into the sink's socket or with the death of the connection;
-at most `HELD_MAX` bytes wait here, the rest stays in the kernels, as back-pressure on the sender.
+once `HELD_MAX` bytes wait here, the rest stays in the kernels, as back-pressure on the sender.
 """
 
 from __future__ import annotations

@@ -8,8 +8,8 @@
   place.
 
 Before a change all members report the same members. No node returns under an identity that has left: the address
-of a node is used again, its identity is not. The fault took effect if all members reported different members than
-before.
+of a node is used again, its identity is not. A removal or addition took effect if all members reported different
+members than before, a replacement as soon as the node was gone.
 """
 
 from __future__ import annotations

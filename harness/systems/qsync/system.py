@@ -1,4 +1,4 @@
-"""The reference qsync: nodes of `nodes.qsync`, one owner that stays the same for the run."""
+"""The reference qsync: nodes of `nodes.qsync`, which elect their owner, or are promoted from outside."""
 
 from __future__ import annotations
 
