@@ -42,9 +42,9 @@ def control_image(client: Any) -> str:
     if base == LOCAL_BASE:
         base = base_with(client, PACKAGES)
     versions, sources = _versions(), _sources()
-    name = f"{REPOSITORY}:{digest_of(base, id_of(client, base), versions, sources)}"
+    dockerfile = ROOT / "harness/Dockerfile"
+    name = f"{REPOSITORY}:{digest_of(base, id_of(client, base), dockerfile, versions, sources)}"
     if not is_there(client, name):
-        dockerfile = ROOT / "harness/Dockerfile"
         build(
             client,
             base,

@@ -10,6 +10,7 @@ import os
 import shutil
 import socket
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -58,14 +59,15 @@ def _knock(host: str) -> None:
 def node_image(client: Any, *, base: str | None = None, root: Path = ROOT) -> str:
     """The name of the image, built if there is none yet, with the nodes below `root`. Raises ClusterError."""
     base = base or base_name(client)
+    dockerfile = ROOT / "nodes/host/Dockerfile"  # of this checkout, also for another version of the nodes
     versions, sources = versions_of_a_node(), code_files(root, "nodes/**/*")
-    name = f"{REPOSITORY}:{digest_of(base, id_of(client, base), versions, sources, root)}"
+    name = f"{REPOSITORY}:{digest_of(base, id_of(client, base), dockerfile, versions, sources, root)}"
     if not is_there(client, name):
         build(
             client,
             base,
             name,
-            dockerfile=ROOT / "nodes/host/Dockerfile",
+            dockerfile=dockerfile,
             versions=versions,
             sources=sources,
             under=".",
@@ -122,20 +124,23 @@ def _here(client: Any, name: str, what: str, attempt: str) -> Any:
     import docker
 
     try:
-        return client.images.get(name)
-    except docker.errors.ImageNotFound:
-        pass
-    try:
+        with suppress(docker.errors.ImageNotFound):
+            return client.images.get(name)
         return client.images.pull(name)
     except docker.errors.DockerException as error:
         raise ClusterError(f"{what} is not here and cannot be pulled; try: {attempt}") from error
 
 
 def digest_of(
-    base: str, base_id: str, versions: Sequence[str], sources: Iterable[Path], root: Path = ROOT
+    base: str,
+    base_id: str,
+    dockerfile: Path,
+    versions: Sequence[str],
+    sources: Iterable[Path],
+    root: Path = ROOT,
 ) -> str:
-    """The digest of all that goes into an image: its base, the versions of its packages, the copied files."""
-    digest = hashlib.sha256(f"{base} {base_id} {list(versions)}".encode())
+    """The digest of all that goes into an image: base, Dockerfile, versions of its packages, copied files."""
+    digest = hashlib.sha256(f"{base} {base_id} {list(versions)}".encode() + dockerfile.read_bytes())
     for path in sources:
         digest.update(os.fsencode(path.relative_to(root)) + b"\0" + path.read_bytes())
     return digest.hexdigest()[:16]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -20,6 +21,8 @@ class Images:
         self.elsewhere = elsewhere
 
     def get(self, name: str) -> Any:
+        if name != name.lower():
+            raise docker.errors.APIError("invalid reference format")
         if name not in self.here:
             raise docker.errors.ImageNotFound(name)
         return SimpleNamespace(id=f"id of {name}")
@@ -68,6 +71,8 @@ def test_a_base_that_cannot_be_had_is_told_with_what_to_try() -> None:
         ClusterError, match=r"cannot be pulled; try: \./qsync doctor --fix, which makes qsync-base:local"
     ):
         image.id_of(client(), "python:3.12-slim")
+    with pytest.raises(ClusterError, match=r"^the base image Mine is not here and cannot be pulled; try: "):
+        image.id_of(client(), "Mine")
 
 
 def test_packages_of_a_store_come_on_a_base_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -101,3 +106,18 @@ def test_a_base_without_a_python_that_runs_is_told_in_one_line() -> None:
         ClusterError, match=r"the base image mine does not say which Python it has: .*exec format error"
     ):
         image.node_image(daemon, base="mine")
+
+
+def test_another_dockerfile_makes_another_image_of_an_older_version(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """If it failed, nodes of an older version, which bring none of it, would run in an image of a former checkout."""
+    built: list[str] = []
+    monkeypatch.setattr(image, "build", lambda client, base, name, **_: built.append(name))
+    monkeypatch.setattr(image, "ROOT", tmp_path)
+    dockerfile = tmp_path / "nodes" / "host" / "Dockerfile"
+    dockerfile.parent.mkdir(parents=True)
+    for words in ("FROM a", "FROM b"):
+        dockerfile.write_text(words)
+        image.node_image(client("mine"), base="mine", root=tmp_path / "older")
+    assert len({*built}) == 2
