@@ -158,7 +158,7 @@ class ContainerNodes(NodeBook):
         container = self._make(spec)
         try:
             container.start()
-        except docker.errors.DockerException as error:
+        except (OSError, docker.errors.DockerException) as error:
             raise ClusterError(f"the container of {spec.node} cannot be started: {error}") from error
 
     def _make(self, spec: ContainerSpec) -> Any:
@@ -191,7 +191,7 @@ class ContainerNodes(NodeBook):
                 ),
             )
             container = self._containers[spec.node] = self._client.containers.get(created["Id"])
-        except docker.errors.DockerException as error:
+        except (OSError, docker.errors.DockerException) as error:
             raise ClusterError(f"the container of {spec.node} cannot be made: {error}") from error
         if self._is_stopping:
             remove_container(container)

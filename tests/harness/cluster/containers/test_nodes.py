@@ -494,6 +494,20 @@ def test_the_command_of_a_node_is_the_whole_command_of_its_container() -> None:
     assert (daemon.entrypoint, daemon.user) == (["store", "--port"], "0:0")
 
 
+def test_a_daemon_that_does_not_answer_is_no_bug_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If it failed, an upgrade while the daemon is busy would end the run with a traceback instead of a sentence."""
+    daemon = Daemon()
+
+    def late(image: str, **fields: Any) -> None:
+        raise TimeoutError("read timed out")
+
+    monkeypatch.setattr(daemon, "create_container", late)
+    nodes = nodes_of(daemon)
+    nodes._containers["n1"] = Container()
+    with pytest.raises(ClusterError, match="the container of n1 cannot be made: read timed out"):
+        nodes.exchange(spec("n1"))
+
+
 def test_a_start_that_fails_is_over_when_it_says_so() -> None:
     """If it failed, a container that is made a moment later would be left behind: what a run left is removed only when
     its harness is dead."""
