@@ -86,6 +86,29 @@ def test_a_key_that_is_no_number_is_not_minus_infinity() -> None:
     assert selected(space, 1, Iterator.ALL, (), 0, 9) == [undefined, lowest, low]
 
 
+@pytest.mark.parametrize(
+    ("iterator", "firsts"),
+    [
+        (Iterator.EQ, [4, 2]),
+        (Iterator.REQ, [4, 2][::-1]),
+        (Iterator.ALL, [4, 2, 3]),
+        (Iterator.GE, [4, 2, 3]),
+        (Iterator.GT, [3]),
+        (Iterator.LE, [2, 4, 1]),
+        (Iterator.LT, [1]),
+    ],
+)
+def test_each_iterator_finds_its_side_of_a_key(iterator: Iterator, firsts: list[int]) -> None:
+    """Broken, a client reads too much or too little, or in the wrong order; tuples of one key go by the primary."""
+    by_value = IndexDefinition(1, "by value", (Part(1, "unsigned"), Part(0, "integer")), is_unique=False)
+    space = Space(SpaceDefinition(id=600, name="s", indexes=(IndexDefinition(), by_value)))
+    found = {1: (1, 5), 4: (-4, 6), 2: (2, 6), 3: (3, 7)}
+    space.confirmed = {value[0]: value for value in found.values()}
+    expected = [found[first] for first in firsts]
+    assert selected(space, 1, iterator, (6,), 0, 9) == expected
+    assert selected(space, 1, iterator, (6,), 1, 1) == expected[1:2]
+
+
 CHAIN = ("any", "scalar", "number", "integer", "unsigned")
 VALUES = (None, True, 5, -5, 1.5, "a", b"a", [1], {"a": 1})
 
