@@ -30,7 +30,10 @@ class Misplaced:
 def out_of_bounds(
     members: Members, cuts: Sequence[Cut], operations: Sequence[Operation]
 ) -> tuple[list[Misplaced | None], list[str]]:
-    """By cut (those of `members`) one misplaced transaction; and why a cut cannot be judged, "" if it can."""
+    """By cut (those of `members`) one misplaced transaction; and why a cut cannot be judged, "" if it can.
+
+    Both are empty if no operation changed something, or is of a transaction in the logs.
+    """
     logs = members.logs
     codes = {name: code for code, name in enumerate(logs.xids)}
     asked = _no_later([cut.asked_ns for cut in cuts])
@@ -43,6 +46,8 @@ def out_of_bounds(
             known.append((code, operation))
         elif operation.ok and operation.wrote and operation.completed_ns >= 0:
             lost.append(operation)
+    if not known and not lost:
+        return [], []
     early = _acknowledged_before(members, known, asked)
     late = _invoked_later(members, known, over)
     first_lost = min(lost, key=lambda operation: operation.completed_ns, default=None)

@@ -295,8 +295,9 @@ class _Checker:
         members, rows = self._over_members("external-causality", needs=needs)
         inversions = [] if members is None or operations is None else closure.external(members, operations)
         for cut, place, why in rows:
-            if why is not None:
-                yield why
+            if why is not None or not inversions:
+                nothing = "no client knew of a transaction in the logs, or none asked for one"
+                yield why or skipped("external-causality", cut, nothing, lacks=False)
                 continue
             inversion = inversions[place]
             if inversion is None:
@@ -319,8 +320,9 @@ class _Checker:
             else acknowledged.out_of_bounds(members, cuts, operations)
         )
         for cut, place, why in rows:
-            if why is not None:
-                yield why
+            if why is not None or not wrong:
+                nothing = "no operation is of a transaction in the logs"
+                yield why or skipped("acknowledged", cut, nothing, lacks=False)
                 continue
             if (misplaced := wrong[place]) is not None:
                 witness = self._of_client(

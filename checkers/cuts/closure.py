@@ -152,14 +152,15 @@ def known_by(operations: Sequence[Operation]) -> list[Known]:
 
 
 def external(members: Members, operations: Sequence[Operation]) -> list[Inversion | None]:
-    """L4: one inversion for each cut that has any, of one client's transactions if there is such a one."""
+    """L4: one inversion for each cut that has any, of one client's transactions if there is such a one; [] if the
+    operations tell of no transactions in the logs."""
     # Those of which a cut can have all or nothing.
     codes = {name: code for code, name in enumerate(members.logs.xids) if members.needed[code]}
     later = [each for each in operations if name_of(each.xid) in codes]
     earlier = [each for each in known_by(operations) if name_of(each.xid) in codes]
     cuts = len(members.cuts)
     if not later or not earlier:
-        return [None] * cuts
+        return []
     has_xid = numpy.array([codes[name_of(each.xid)] for each in later], numpy.int64)
     lacks_xid = numpy.array([codes[name_of(each.xid)] for each in earlier], numpy.int64)
     invoked = numpy.array([each.invoked_ns for each in later], numpy.int64)

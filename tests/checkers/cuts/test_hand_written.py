@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from checkers.cuts import Cut, Given, Report, check, total, verify, verify_logs
+from checkers.cuts import Cut, Given, Operation, Report, check, total, verify, verify_logs
 from checkers.cuts.checker import sideless
 from checkers.cuts.logs import NodeLog, Record, logs_of
 from checkers.cuts.state import differences
@@ -217,3 +217,24 @@ def test_a_record_that_is_of_nothing_is_refused(record: Record, lacks: str) -> N
     """It would count as one of the cut that came last: a cut whose FINISH says no name would be finished."""
     with pytest.raises(HistoryError, match=lacks):
         logs_of([NodeLog(node="n1", records=[Record(kind="start", cut="k1"), record])])
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"xid": "t9", "completed_ns": 6, "ok": True, "wrote": False},
+        {"xid": "t9", "completed_ns": 6},
+        {"xid": "t9"},
+    ],
+)
+def test_clients_that_asked_for_nothing_in_the_logs_hold_a_cut_to_nothing(asked: dict[str, Any]) -> None:
+    """If it failed, a cut would keep what its clients knew and had acknowledged, and nothing stood behind that."""
+    operations = [Operation(process=1, invoked_ns=5, **asked)]
+    cut = Cut(id="k1", asked_ns=8, ended_ns=9)
+    logs = logs_of(
+        [NodeLog(node="n1", records=[Record(kind=kind, cut="k1") for kind in ("start", "finish")])]
+    )
+    report = check(Given(cuts=[cut], baseline=["n1"], logs=logs, operations=operations))
+    for level in ("external-causality", "acknowledged"):
+        assert report.of(level, "k1").standing == "nothing to judge"  # type: ignore[arg-type] # they are levels
+        assert report.verdict(level).result == "unknown"  # type: ignore[arg-type]

@@ -36,8 +36,9 @@ def _same(drawn: list[Step], nodes: int, honest: bool, asked: list[Operation]) -
     members = transactions.members(logs, CUTS, logs.nodes)
     torn = transactions.counted(members.torn, len(CUTS))
     gaps = closure.by_key(members)
-    inversions = closure.external(members, asked)
+    inversions = closure.external(members, asked) or [None] * len(CUTS)
     wrong, missing = acknowledged.out_of_bounds(members, SERIES, asked)
+    wrong, missing = wrong or [None] * len(CUTS), missing or [""] * len(CUTS)
     for place, twin in enumerate(twin_logs.judged(given_logs, SERIES, asked)):
         rows = members.torn[(members.torn[:, 1] <= place) & (place < members.torn[:, 2])]
         assert {logs.xids[xid] for xid in rows[:, 0]} == twin.torn
