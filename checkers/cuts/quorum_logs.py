@@ -9,8 +9,8 @@ it has lost confirmed data. So the rules ask for the rows, terms and votes that 
 | rule | a cut that can be restored |
 |---|---|
 | row-before-its-origin | has no row of a replica that the replica itself has not: vclock_j[i] ≤ vclock_i[i] |
-| decision-without-its-row | has, on each node with a CONFIRM or PROMOTE, the rows that it confirms |
-| confirmed-without-quorum | has, if a CONFIRM or PROMOTE covers row n, row n on at least a quorum of nodes |
+| decision-without-its-row | has, on each node with a CONFIRM, PROMOTE or DEMOTE, the rows that it confirms |
+| confirmed-without-quorum | has, if one of these covers row n, row n on at least a quorum of nodes |
 | promoted-without-terms | has, with elections, if a PROMOTE has term t, a term of at least t on a quorum of nodes |
 | promoted-without-votes | has, with elections, votes for its writer in that term on a quorum of nodes |
 | confirmed-and-rolled-back | has no transaction confirmed on one node and rolled back on another |
@@ -167,7 +167,7 @@ def _origins(cut: SetCut) -> Iterator[Witness]:
 
 
 def _decisions(cut: SetCut, open_ones: list[str]) -> Iterator[Witness]:
-    judged: set[tuple[int, int]] = set()
+    judged: set[Decision] = set()  # whole: logs that differ may have two under one lsn
     for node in cut.nodes:
         for entry in node.decisions:
             if entry.kind in ("confirm", "promote", "demote") and not node.has(entry.owner, entry.until):
@@ -176,9 +176,9 @@ def _decisions(cut: SetCut, open_ones: list[str]) -> Iterator[Witness]:
                     f"{node.node} has {_phrase(entry)}, and has come to row {node.vclock.get(entry.owner, 0)} of it",
                     node,
                 )
-            if (entry.origin, entry.lsn) in judged or entry.kind == "rollback":
+            if entry in judged or entry.kind == "rollback":
                 continue
-            judged.add((entry.origin, entry.lsn))
+            judged.add(entry)
             yield from _of_quorum(cut, node, entry, open_ones)
 
 

@@ -82,6 +82,10 @@ WRONG: dict[str, tuple[str, SetCut]] = {
         "confirmed-without-quorum",
         _set(OWNER, _node("b", {1: 1}), _node("c", {1: 1}), members=4, quorum=3),
     ),
+    "two decisions under one lsn, of which the second has no quorum": (
+        "confirmed-without-quorum",
+        _set(OWNER, _node("b", {1: 3, 2: 9}, decisions=[replace(CONFIRM, owner=2, until=9)]), _node("c", {})),
+    ),
     "CONFIRM before its row": (
         "decision-without-its-row",
         _set(_node("a", {1: 3}), _node("b", {1: 3}), _node("c", {1: 1}, decisions=[CONFIRM])),
