@@ -176,3 +176,6 @@ def test_what_fixed_the_value_is_named_as_what_it_was() -> None:
     (witness,) = verdict.witnesses
     assert witness.rule == "stale-read"
     assert "although the read of 1 by process 2018 had completed" in witness.summary
+    refused = history_of(("cas", "fail", [3, 4]), ("read", "ok", 999))
+    verdict = linearizable.check(mismatched(built([*history_of(*lines), *refused])))
+    assert "the value surely was 1." in verdict.witnesses[0].explanation[2], "not 3, which it was not"

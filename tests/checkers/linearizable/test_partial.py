@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from checkers.linearizable.models import ILLEGAL, Action, Register, State
@@ -60,6 +60,14 @@ def all_partial(calls: Sequence[Call], order: tuple[int, ...], state: State) -> 
             yield from all_partial(calls, (*order, place), after)
 
 
+BRANCHES = [
+    Call(Action("update", "cas", change), at, 9 + at)
+    for at, change in enumerate([(None, 1), (1, 2), (None, 3)])
+]
+"""The longest order has the first two; the last one has an order without them."""
+
+
+@example(calls=BRANCHES)
 @given(calls=few_calls())
 def test_the_longest_orders_are_those_of_all_sequences(calls: list[Call]) -> None:
     """If it failed, the page would show an order as the longest that is not, or one that cannot be."""

@@ -249,6 +249,29 @@ def test_a_wrong_cut_explains_no_breach_of_another_kind() -> None:
     assert [cause.checker for cause in own_causes(found)] == ["cuts-closure", "txlog-once"]
 
 
+def test_a_cause_explains_only_what_it_can() -> None:
+    """If it failed, two defects of one run would have one fingerprint, or one defect two."""
+    idle = ("leadership", witness("idle-promote", 1.0))
+    logs, stale = (LOGS[0], witness(LOGS[1], 5.0)), (CLIENTS[0], witness("stale-read", 2.0))
+    late = (CLIENTS[0], witness("stale-read", 5.0))
+    assert [cause.rule for cause in own_causes(verdict(idle, stale))] == ["idle-promote", "stale-read"]
+    assert [cause.rule for cause in own_causes(verdict(idle, (END[0], witness(END[1], 9.0))))] == [
+        "idle-promote"
+    ]
+    assert [cause.rule for cause in own_causes(verdict(logs, stale))] == [LOGS[1], "stale-read"], (
+        "it was over before"
+    )
+    assert [cause.rule for cause in own_causes(verdict(logs, late))] == [LOGS[1]]
+
+
+def test_a_finding_is_no_consequence() -> None:
+    """If it failed, the sentence of an anomaly would name what the promise allows."""
+    told = verdict(
+        (LOGS[0], witness(LOGS[1], 1.0)), (CLIENTS[0], witness("stale-read", 2.0)), violations=[LOGS[0]]
+    )
+    assert "stale-read" not in headline(told)
+
+
 def test_the_classes_are_in_their_order() -> None:
     """If it failed, the table would contradict its own description."""
     assert [row.near for row in TABLE] == sorted(row.near for row in TABLE)
