@@ -20,7 +20,7 @@ from checkers.logs.wal import NAME as AUDIT
 from checkers.logs.wal.agreement import RULES as OF_LOGS
 from checkers.replicas import kept
 from checkers.replicas.leadership import NAME as LEADERSHIP
-from harness.judge.causes import TABLE, Near, headline, own_causes, place_of, ranked
+from harness.judge.causes import TABLE, Near, consequences, headline, own_causes, place_of, ranked
 from harness.systems import SYSTEMS
 from harness.systems.plans import planned
 from harness.workloads import WORKLOADS
@@ -265,11 +265,14 @@ def test_a_cause_explains_only_what_it_can() -> None:
 
 
 def test_a_finding_is_no_consequence() -> None:
-    """If it failed, the sentence of an anomaly would name what the promise allows."""
+    """If it failed, the sentence or the picture of an anomaly would name what the promise allows."""
     told = verdict(
         (LOGS[0], witness(LOGS[1], 1.0)), (CLIENTS[0], witness("stale-read", 2.0)), violations=[LOGS[0]]
     )
     assert "stale-read" not in headline(told)
+    assert consequences(ranked(told)) == []
+    found = verdict((LOGS[0], witness(LOGS[1], 1.0)), (CLIENTS[0], witness("stale-read", 2.0)))
+    assert [each.rule for each in consequences(ranked(found))] == ["stale-read"]
 
 
 def test_the_classes_are_in_their_order() -> None:
