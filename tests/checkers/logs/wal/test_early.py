@@ -317,23 +317,30 @@ def test_the_record_survives_its_file() -> None:
 AHEAD_NS = 1_700_000_000_000_000_000
 
 
-def by_clocks(confirmed_ns: int, *, clock_fault: bool = False, asked: History | None = None) -> Verdict:
-    """The write of `history`, answered at 90, with a CONFIRM that its origin's clock dates so long after that."""
+def by_clocks(
+    confirmed_ns: int | None, *, clock_fault: bool = False, asked: History | None = None
+) -> Verdict:
+    """The write of `history`, answered at 90, with a CONFIRM that its origin's clock dates so long after that.
+
+    None: the row has no time.
+    """
     states = [
         Event(index=index, time_ns=time_ns, type="info", process="monitor", f="state", node="n1", value=value)
         for index, (time_ns, value) in enumerate(
             [
                 (95, {"up": True, "id": 1, "wall_ns": AHEAD_NS + 80}),
                 (99, {"up": True, "id": 1, "wall_ns": AHEAD_NS + 99}),
+                (LATE_NS, {"up": True, "id": 1, "wall_ns": AHEAD_NS + 100}),  # a report that came late
             ],
             start=2,
         )
     ]
     fault = {"id": 1, "name": "clock", "does": "clock", "nodes": ["n1"]}
-    faults = [Event(index=4, time_ns=100, type="invoke", process="nemesis", f="clock", value=fault)]
+    faults = [Event(index=5, time_ns=LATE_NS, type="invoke", process="nemesis", f="clock", value=fault)]
     run = asked or history()
     run = History.of(HEADER, (*run.events, *states, *(faults if clock_fault else [])))
-    decided = structs.replace(CONFIRM, time_ns=AHEAD_NS + 90 + confirmed_ns)
+    dated_ns = 0 if confirmed_ns is None else AHEAD_NS + 90 + confirmed_ns
+    decided = structs.replace(CONFIRM, time_ns=dated_ns)
     logs = Logs.of([log("n1", OPENED, WRITE, decided)], LogRules(promotes="at once"))
     return check_by_clocks(run, logs, Marks.of(run, logs))
 
@@ -355,6 +362,12 @@ def test_by_clocks_what_lies_within_the_bound_passes(confirmed_ns: int) -> None:
 def test_with_a_clock_fault_nothing_is_judged_by_clocks() -> None:
     """Breaks if a clock that a fault has set were believed."""
     verdict = by_clocks(LATE_NS + 1, clock_fault=True)
+    assert (verdict.result, verdict.details["vacuous"]) == ("valid", True)
+
+
+def test_rows_without_times_are_not_judged_by_clocks() -> None:
+    """Breaks if logs that say no times were a green light: each row would be older than its answer."""
+    verdict = by_clocks(None)
     assert (verdict.result, verdict.details["vacuous"]) == ("valid", True)
 
 
