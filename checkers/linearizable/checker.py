@@ -435,7 +435,7 @@ def _witness(searched: Search, limits: Budget) -> Witness:
             assert searched.decision.failing is not None
             failing = searched.subjects[searched.decision.failing]
             bare = Proof((failing,), failing, None, None)
-            return witness(model, bare, searched.key, (failing.operation,))
+            return witness(model, bare, searched.key, ())
 
 
 def _counted(searches: Sequence[Search]) -> dict[str, Any]:

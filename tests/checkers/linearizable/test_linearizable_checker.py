@@ -10,6 +10,7 @@ import pytest
 
 from checkers import linearizable
 from checkers.history import Event, Header, History, ModelError, jsonl
+from checkers.limits import OutOfTime
 
 FOLDER = Path(__file__).parents[1] / "histories" / "linearizable"
 
@@ -179,3 +180,24 @@ def test_what_fixed_the_value_is_named_as_what_it_was() -> None:
     refused = history_of(("cas", "fail", [3, 4]), ("read", "ok", 999))
     verdict = linearizable.check(mismatched(built([*history_of(*lines), *refused])))
     assert "the value surely was 1." in verdict.witnesses[0].explanation[2], "not 3, which it was not"
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        history_of(("write", "ok", 1), ("write", "ok", 2), ("read", "ok", 1)),
+        history_of(("write", "ok", 1), ("write", "ok", 2), ("cas", "fail", [2, 3])),
+    ],
+)
+def test_a_witness_without_time_says_only_what_is_known(
+    lines: list[tuple[str, str, object, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A person would read that no client wrote a value which one did write, or that it was there all the time."""
+
+    def late(*_: object) -> None:
+        raise OutOfTime
+
+    monkeypatch.setattr("checkers.linearizable.checker.shrunk", late)
+    (witness,) = linearizable.check(mismatched(built(lines))).witnesses
+    assert witness.rule == "not-linearizable"
+    assert witness.summary.endswith(", which fits into no order with the other answers")
