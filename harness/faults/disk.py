@@ -89,24 +89,27 @@ class RealDiskFault(RealFault):
         await self.disks[node].order(asdict(well))
         if self.fault.does == DiskError.does:
             try:
-                await self._run_again(node)
+                if not await self._run_again(node):
+                    return False
             except ClusterError as error:
                 self.details.append(error.message)
                 return False
         seen = await self._has_seen(node, well.id)
         return seen or (False if self.processes.is_alive(node) else None)
 
-    async def _run_again(self, node: str) -> None:
-        """Start the node if it has ended. Raises ClusterError.
+    async def _run_again(self, node: str) -> bool:
+        """Start the node if it has ended; False if it runs and does not answer. Raises ClusterError.
 
         A store may need seconds to give up on its disk: until it answers, its end is an effect of this fault.
         """
         if self.processes.is_alive(node) and await self.answers_again(node):
-            return
+            return True
         # No other fault has a node down meanwhile: `harness.faults.overlap` excludes that.
-        if not self.processes.is_alive(node):
-            await self.processes.start_again(node)
-            self.details.append(f"{node} had ended, and was started again")
+        if self.processes.is_alive(node):
+            return False
+        await self.processes.start_again(node)
+        self.details.append(f"{node} had ended, and was started again")
+        return True
 
     async def _has_seen(self, node: str, number: int) -> bool:
         deadline_ns = self.hands.now_ns() + SEEN_WITHIN_NS

@@ -8,7 +8,6 @@ from typing import Any
 
 from harness.faults.disk import RealDiskFault
 from harness.faults.fault import Evidence, Fault
-from harness.faults.hands import Hands
 from tests.harness.faults.made_up_hands import MadeUpHands
 
 FULL = Fault(id=3, name="full-disk", does="disk-error", at_ns=0, until_ns=0, nodes=("n1",), error="ENOSPC")
@@ -54,8 +53,9 @@ class DiskHands(MadeUpHands):
         return self._store
 
 
-async def full_and_mended(store: Store) -> Evidence:
-    hands: Hands = DiskHands(store)
+async def full_and_mended(store: Store, *, patience_ns: int = 10**10) -> Evidence:
+    hands = DiskHands(store)
+    hands.ready_within_ns = patience_ns
     at_work = RealDiskFault(FULL, hands)
     await at_work.begin()
     return await at_work.end()
@@ -75,3 +75,11 @@ def test_the_fault_lasts_until_the_store_answers_again() -> None:
     store = Store(silent=3, ends=False)
     evidence = asyncio.run(full_and_mended(store))
     assert (store.starts, store.silent, evidence.healed, evidence.detail) == (0, 0, True, "")
+
+
+def test_a_store_that_never_answers_again_has_not_healed() -> None:
+    """If it failed, a store that hangs after a full disk would be said to have recovered."""
+    store = Store(silent=1_000, ends=False)
+    evidence = asyncio.run(full_and_mended(store, patience_ns=0))
+    assert (store.starts, evidence.healed, evidence.took_effect) == (0, False, True)
+    assert evidence.detail == "n1 did not answer within 0 s"
