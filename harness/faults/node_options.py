@@ -26,6 +26,9 @@ class Decisive:
 
     def as_set(self, options: Mapping[str, Value]) -> dict[str, Value]:
         """The options of a fault as nodes get them: a quorum is a whole number. ValueError if it is none."""
+        quorum = options.get(self.quorum)
+        if isinstance(quorum, bool) or (isinstance(quorum, float) and not quorum.is_integer()):
+            raise ValueError(f"expected a whole number of nodes, got {quorum}")
         return {name: int(value) if name == self.quorum else value for name, value in options.items()}
 
     def who_leads(self, options: Collection[str]) -> bool:

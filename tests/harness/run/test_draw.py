@@ -163,6 +163,8 @@ def edited_fault(**fields: Any) -> tuple[Fault, ...]:
         (edited_fault(does="options", options={"speed": 1}), (), "there is no option 'speed'"),
         (edited_fault(does="options", options={"election_timeout": "soon"}), (), "no node can have {'elec"),
         (edited_fault(does="options", options={QUORUM: "N / 2"}), (), "no node can have {'replication_"),
+        (edited_fault(does="options", options={QUORUM: 2.7}), (), "a whole number of nodes, got 2.7"),
+        (edited_fault(does="options", options={QUORUM: True}), (), "a whole number of nodes, got True"),
         (edited_fault(does="options", options={QUORUM: 99}), (), "greater than zero and less than maximal"),
         ((PAUSE, replace(PAUSE, at_ns=3 * 10**9, until_ns=4 * 10**9)), (), "two faults have the id 0"),
         ((PAUSE, replace(PAUSE, id=1)), (), "fault 1 (pause) begins before fault 0 has ended"),
