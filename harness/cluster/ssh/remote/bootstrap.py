@@ -107,7 +107,7 @@ def started(pid: int) -> int:
 
 def _stat(pid: int) -> list[str]:
     """The fields of /proc/<pid>/stat behind the name: the state first."""
-    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
 
 
 def is_process(pid: int, ticks: int) -> bool:
@@ -208,7 +208,7 @@ def ungroup(argument: str) -> Fields:
 
 def dead_groups() -> Iterable[Path]:
     """The groups of dead supervisors in all mounted hierarchies, of either version."""
-    for line in MOUNTS.read_text().splitlines():
+    for line in MOUNTS.read_text(errors="surrogateescape").splitlines():
         before, _, after = line.partition(" - ")
         if after.split()[:1] not in (["cgroup"], ["cgroup2"]):
             continue

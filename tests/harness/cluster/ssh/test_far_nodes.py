@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import io
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -28,6 +29,7 @@ from harness.cluster.ssh.remote.children import Children
 from harness.cluster.ssh.session import Session
 from harness.cluster.talk import Talk
 from harness.errors import ClusterError
+from tests import needs
 from tests.harness.processes import PATIENCE_S
 
 
@@ -241,6 +243,17 @@ def test_a_process_that_ends_while_it_is_looked_at_is_gone(monkeypatch: pytest.M
     monkeypatch.setattr(bootstrap, "is_process", lambda pid, ticks: next(looks))
     bootstrap.end([(ended.pid, 1)], signal.SIGTERM)
     assert next(looks, None) is None
+
+
+@needs.linux
+def test_a_process_may_have_any_name() -> None:
+    """If it failed, a node that calls itself by a name cut in the middle of a letter would outlive its run."""
+    name, own = Path("/proc/self/comm"), Path("/proc/self/comm").read_bytes()
+    try:
+        name.write_bytes("node-\N{SNOWMAN}".encode()[:-1])
+        assert bootstrap.is_process(os.getpid(), bootstrap.started(os.getpid()))
+    finally:
+        name.write_bytes(own.rstrip())
 
 
 def test_a_step_of_the_clock_leaves_processes_their_time(monkeypatch: pytest.MonkeyPatch) -> None:
