@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import replace
 
 from checkers.domain import rollback_honesty
@@ -30,11 +30,16 @@ def unique(worker: int, count: int) -> int:
 
 def unread_keys(history: History, f: Sequence[str], is_fresh: Callable[[Recorded], bool]) -> Iterator[str]:
     """A sentence if a key that was written to had no final read that had to be fresh."""
-    unread = history.keys(f=f, phase="load")
-    unread -= {each.key for each in history.select(phase="final") if is_fresh(each)}
-    if unread:
-        example = sorted(map(str, unread))[0]
-        yield f"{many(len(unread), 'key')} had no final read that had to be fresh, {example} among them"
+    written = history.keys(f=f, phase="load")
+    return unread(written, {each.key for each in history.select(phase="final") if is_fresh(each)})
+
+
+def unread(written: Set[str | None], read: Set[str | None], what: str = "key") -> Iterator[str]:
+    """A sentence if something was written to and, in the end, not read fresh. Where nodes may differ in the end and
+    final states are missing, these reads alone look for lost writes (`harness.judge.outcome`)."""
+    if missing := written - read:
+        example = min(map(str, missing))
+        yield f"{many(len(missing), what)} had no final read that had to be fresh, {example} among them"
 
 
 def renamed(verdict: Verdict, name: str, model: str) -> Verdict:

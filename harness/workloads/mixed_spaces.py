@@ -20,12 +20,13 @@ from checkers.domain import write_once
 from checkers.history.declared import Declared
 from checkers.history.history import History
 from checkers.history.operation import SUBMITTED
+from checkers.replicas import kept
 from harness.clients.operations import Completion, Done, Insert, Mismatch, Scan, Step, Transaction
 from harness.errors import WrongUse
 from harness.plan.plan import SECOND_NS, Operation, Plan
 from harness.plan.promise import ASYNCHRONOUS_WRITES, FINAL_STATE, REPLICA_READS, WRITES, Promise
-from harness.workloads.checks import Check, fresh_reads, kept_by, of_every_run
-from harness.workloads.common import mixed, unique
+from harness.workloads.checks import Check, fresh_reads, is_fresh_at_the_end, kept_by, of_every_run
+from harness.workloads.common import mixed, unique, unread
 from harness.workloads.failing import FAILURES, failing
 from harness.workloads.generators import Context, Draft, Generator
 from harness.workloads.generators.generator import Value
@@ -152,6 +153,12 @@ class MixedSpaces(Workload):
                 yield f"no insert into {' and '.join(spaces)} was acknowledged"
         if not history.dumps:
             yield "no node gave a final dump of its rows"
+        if (
+            kept.check(history, write_once.gone_everywhere).result == "unknown"
+        ):  # then the final reads alone can tell
+            written = {str(key // ROOM * ROOM) for each in inserts for key in _keys(each.value["spaces"])}
+            final = [each for each in history.select(f="read", phase="final") if is_fresh_at_the_end(each)]
+            yield from unread(written, {str(each.value["from"]) for each in final}, "range")
 
 
 def _first(context: Context) -> int:

@@ -26,7 +26,6 @@ from checkers.history.declared import Declared
 from checkers.history.history import History
 from checkers.history.members import answered_by
 from checkers.history.operation import Operation as Recorded
-from checkers.history.values import many
 from checkers.proofs.meaning import Terms
 from checkers.replicas import dirty
 from checkers.sessions import all_but_dirty
@@ -45,7 +44,7 @@ from harness.workloads.checks import (
     kept_by,
     of_every_run,
 )
-from harness.workloads.common import HONESTY, mixed, renamed, unique
+from harness.workloads.common import HONESTY, mixed, renamed, unique, unread
 from harness.workloads.failing import FAILURES, failing
 from harness.workloads.generators import Context, Draft, Generator
 from harness.workloads.generators.generator import Value
@@ -253,12 +252,9 @@ class Transactions(Workload):
         yield from self.unread(history)
 
     def unread(self, history: History) -> Iterator[str]:
-        """A sentence if a key that was written to had no final read that had to be fresh."""
         final = [each for each in history.select(f="txn", phase="final") if is_fresh_at_the_end(each)]
         written = {key for each in history.select(f="txn", phase="load") for key in self._written(each)}
-        unread = written - {key for each in final for _, key, _ in micros_of(each.value)}
-        if unread:
-            yield f"{many(len(unread), 'key')} had no final read that had to be fresh, {min(unread)} among them"
+        return unread(written, {key for each in final for _, key, _ in micros_of(each.value)})
 
     def _tells(self, operation: Recorded) -> bool:
         """Whether it read a write of another transaction. A list of one element says nothing of an order."""

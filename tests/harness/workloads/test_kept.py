@@ -67,6 +67,26 @@ def test_what_every_node_has_lost_is_lost(name: str, lost: tuple[bool, ...], res
     assert not verdict.details["vacuous"]
 
 
+@pytest.mark.parametrize("name", [*JUDGED, "mixed-spaces"])
+def test_every_workload_names_what_no_final_read_shows(name: str) -> None:
+    """If it failed, a run without final states would be valid in F, although nothing had looked for lost writes."""
+    written: dict[str, tuple[str, str | None, Any]] = {
+        "register": ("write", "r0-1", 1),
+        "append": ("txn", None, [("append", "k0-1", 1)]),
+        "rw-register": ("txn", None, [("w", "k0-1", 1)]),
+        "long-fork": ("txn", None, [("w", "g0-0", 1)]),
+        "set": ("add", "s0", 1),
+        "mixed-spaces": ("insert", None, {"spaces": {"once": [3]}, "fails": ""}),
+    }
+    f, key, value = written[name] if name in written else ASKED[name][0]
+    events = [
+        Event(index=place, time_ns=place, type=type_, process=1, f=f, key=key, value=value, phase="load")
+        for place, type_ in enumerate(("invoke", "ok"))
+    ]
+    lacks = list(WORKLOADS[name].missing(History.of(Header(nodes=NODES, quorum=2), events)))
+    assert any("had no final read that had to be fresh" in each for each in lacks), lacks
+
+
 @pytest.mark.parametrize("name", mostly_long(ASKED, quick=["bank"]))
 def test_good_nodes_keep_what_they_acknowledged(name: str) -> None:
     """If it failed, right stores would be accused wherever their nodes need not be equal."""
