@@ -18,7 +18,7 @@ from harness.cluster.ownership import lives, this_harness
 
 DEVICE: Final = "/dev/fuse"
 TYPE: Final = "fuse.qsync"
-_SOURCE: Final = re.compile(r"^qsync-(?P<run>[0-9a-f]+)-(?P<node>[^:]+):(?P<owner>\d+@[\d.]+)$")
+_SOURCE: Final = re.compile(r"^qsync-(?P<run>[0-9a-f]+)-(?P<node>[^:]+):(?P<owner>\d+@[\d.]+) ")
 _MOUNTS: Final = Path("/proc/self/mountinfo")
 _NOSUID_NODEV: Final = 6
 _DETACH_NOFOLLOW: Final = 2 | 8
@@ -60,13 +60,13 @@ def _call(name: str, *arguments: object) -> None:
 def ours() -> list[tuple[str, str]]:
     """(mount point, harness) of every disk that a harness of any run has mounted here."""
     try:
-        lines = _MOUNTS.read_text(errors="surrogateescape").splitlines()
+        lines = os.fsdecode(_MOUNTS.read_bytes()).split("\n")  # a path may hold all that else ends a line
     except OSError:
         return []
     disks: list[tuple[str, str]] = []
     for line in lines:
         where, _, what = line.partition(" - ")
-        kind, name, *_ = what.split(" ")
+        kind, _, name = what.partition(" ")
         if kind == TYPE and (match := _SOURCE.match(name)):
             disks.append((_plain(where.split(" ")[4]), match["owner"]))
     return disks

@@ -377,21 +377,6 @@ def test_clean_tells_of_mounts_where_no_docker_is(tmp_path: Path, monkeypatch: p
     assert "removed  disk mounted at /somewhere" in said.output
 
 
-def test_mounts_of_others_are_not_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If it failed, somebody's file system would be unmounted because its name looks a little like ours."""
-    nobody = "999999@1.00"
-    lines = [
-        f"1 2 0:1 / /a rw - fuse.sshfs qsync-abc-n1:{nobody} rw",
-        "2 2 0:1 / /b rw - fuse.qsync somebody rw",
-        f"3 2 0:1 / /c rw - ext4 qsync-abc-n1:{nobody} rw",
-        rf"4 2 0:1 / /our\040own rw shared:1 master:2 - fuse.qsync qsync-abc-n1:{nobody} rw",
-    ]
-    listed = tmp_path / "mountinfo"
-    listed.write_text("\n".join(lines) + "\n")
-    monkeypatch.setattr(mounts, "_MOUNTS", listed)
-    assert mounts.ours() == [("/our own", nobody)]
-
-
 def test_who_may_not_mount_is_told_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     """If it failed, people without rights would see a traceback, or a run that breaks in the middle."""
     monkeypatch.setattr(os, "geteuid", lambda: 1000)

@@ -15,7 +15,7 @@ from typing import Any, cast
 
 import pytest
 
-from harness.cluster.mounted_disk import disks
+from harness.cluster.mounted_disk import disks, mounts
 from harness.cluster.mounted_disk.disks import MountedDisk
 from harness.cluster.mounted_disk.server import Server
 from harness.cluster.mounted_disk.volume import Volume
@@ -145,3 +145,19 @@ def test_an_answer_that_comes_too_late_is_not_that_of_the_next_question(
         return await disk.effects()
 
     assert asyncio.run(scene()) == {"id": 4, "delayed": 2, "failed": 0}
+
+
+def test_mounts_of_others_are_not_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If it failed, somebody's file system would be unmounted because its name looks a little like ours, or a form feed
+    in the path of one would end every run with a traceback."""
+    nobody = "999999@1.00"
+    lines = [
+        f"1 2 0:1 / /a rw - fuse.sshfs qsync-abc-n1:{nobody} rw",
+        "2 2 0:1 / /b rw - fuse.qsync somebody rw",
+        f"3 2 0:1 / /c rw - ext4 qsync-abc-n1:{nobody} rw",
+        rf"4 2 0:1 / /our\040own rw shared:1 master:2 - fuse.qsync qsync-abc-n1:{nobody} rw",
+    ]
+    listed = tmp_path / "mountinfo"
+    listed.write_bytes("\n".join(lines).encode() + b"\n5 2 0:1 / /a\f\r\xffb rw - tmpfs none rw\n")
+    monkeypatch.setattr(mounts, "_MOUNTS", listed)
+    assert mounts.ours() == [("/our own", nobody)]
