@@ -150,6 +150,7 @@ class Configuration:
 
     def __post_init__(self) -> None:
         """Raises ValueError, with one sentence, for the first value that cannot be."""
+        _must_have_its_types(self)  # first: what follows compares numbers
         self._check_members()
         self._check_users()
         for name, (least, expected) in _LEAST.items():
@@ -286,7 +287,7 @@ class Configuration:
         indexes = [index for space in self.spaces for index in space.indexes]
         fields = [field for space in self.spaces for field in space.format]
         parts = [part for index in indexes for part in index.parts]
-        for each in (self, *self.members, *self.users, *self.spaces, *fields, *indexes, *parts):
+        for each in (*self.members, *self.users, *self.spaces, *fields, *indexes, *parts):
             _must_have_its_types(each)
         for uuid in (self.cluster_uuid, *(member.uuid for member in self.members)):
             if not UUID.fullmatch(uuid):

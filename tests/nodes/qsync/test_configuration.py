@@ -93,6 +93,7 @@ def test_what_is_no_configuration_is_told_in_a_line(data: bytes) -> None:
         ),
         (("replication_timeout_ns",), None, "replication_timeout_ns of a Configuration as int, got None"),
         (("checkpoint_count",), True, "checkpoint_count of a Configuration as int, got True"),
+        (("checkpoint_count",), "2", "checkpoint_count of a Configuration as int, got '2'"),
         (("read_only",), "no", "read_only of a Configuration as bool, got 'no'"),
         (("quorum",), 1.5, "quorum of a Configuration as int or str, got 1.5"),
         (("txn_synchro_timeout_ns",), 1.5, "as int or NoneType, got 1.5"),
