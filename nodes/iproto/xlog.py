@@ -366,7 +366,7 @@ def _length_and_checksum(head: bytes) -> tuple[int, int, bool]:
 
 def _unpacked(payload: bytes) -> bytes:
     try:
-        with ZstdDecompressor().stream_reader(BytesIO(payload)) as reader:
+        with ZstdDecompressor().stream_reader(BytesIO(payload), read_across_frames=True) as reader:
             unpacked = reader.read(_UNPACKED_BYTES_MAX + 1)
     except ZstdError as error:
         raise _WrittenWrong(f"a block has a good checksum but cannot be unpacked ({error})") from None
