@@ -34,14 +34,17 @@ def checked(steps: object, is_known: Callable[[Step], bool]) -> list[Step]:
 
 
 def is_same(value: object, other: object) -> bool:
-    """Whether clients see one value in both: to Python `True`, 1 and 1.0 are equal."""
+    """Whether clients see one value in both, be it of a request, a log or a statement: a tuple is a list.
+
+    To Python `True`, 1 and 1.0 are equal, and what is no number is not equal to itself.
+    """
     return pack(_in_order(value)) == pack(_in_order(other))
 
 
 def _in_order(value: object) -> object:
     """With the keys of maps in one order."""
     match value:
-        case list():
+        case list() | tuple():
             return [_in_order(each) for each in value]
         case dict():
             return {key: _in_order(value[key]) for key in sorted(value, key=pack)}

@@ -30,6 +30,7 @@ from nodes.iproto.messages import Type
 from nodes.qsync.evaluation import Evaluation, Outcome
 from nodes.qsync.keys import Order, Rejected, Truth, Tuple, exact_key, order_of_key
 from nodes.qsync.spaces import Space
+from nodes.steps import is_same
 
 _WRITES = frozenset({"insert", "replace", "update", "upsert", "delete", "cas", "append", "take", "add"})
 _OF_STRINGS = ("scalar", "string")
@@ -121,18 +122,11 @@ def _compare_and_set(
     evaluation: Evaluation, number: int, space: Space, key: Hashable, old: object, new: object
 ) -> bool:
     value = _second(evaluation, space, key, None)
-    if _is_same(value, old):
+    if is_same(value, old):
         _set(evaluation, space, key, new, True)
         return True
     evaluation.outcome.mismatch = (number, value)
     return False
-
-
-def _is_same(one: object, other: object) -> bool:
-    """Lists are the same whether they came from a request, a log or a statement; 1 and true are not."""
-    if isinstance(one, list | tuple) and isinstance(other, list | tuple):
-        return len(one) == len(other) and all(map(_is_same, one, other))
-    return one == other and type(one) is type(other)
 
 
 def _list(evaluation: Evaluation, number: int, space: Space, key: Hashable) -> Tuple:
@@ -205,6 +199,6 @@ def _least(number: int, rest: Sequence[object]) -> int | None:
     match rest:
         case [] | [None]:
             return None
-        case [int() as least]:
+        case [int() as least] if type(least) is int:
             return least
     raise Rejected(Code.ILLEGAL_PARAMS, f"statement {number}: the least sum is {rest!r}"[:200])

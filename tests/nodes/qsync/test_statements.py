@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from nodes.iproto.codes import Code
@@ -51,6 +53,23 @@ def test_a_sum_that_would_fall_too_low_stops_the_whole_transaction() -> None:
     assert evaluated(made, ["add", "s", "a", -9]).results == [-4]
 
 
+@pytest.mark.parametrize(
+    ("value", "old", "is_same"),
+    [
+        (math.nan, float("nan"), True),
+        ((1, {"b": 2, "a": (3,)}), [1, {"a": [3], "b": 2}], True),
+        (1, True, False),
+        ({"a": 1}, {"a": True}, False),
+        ([{"a": 1}], [{"a": 1.0}], False),
+        (None, 0, False),
+    ],
+)
+def test_a_compare_is_of_what_clients_see(value: object, old: object, is_same: bool) -> None:
+    """If it failed, `cas` would change a value that a client did not name, or refuse the one that it has read."""
+    found = evaluated(space(("x", value)), ["cas", "s", "x", old, "new"])
+    assert (found.mismatch is None, bool(found.changes)) == (is_same, is_same)
+
+
 def test_a_scan_sees_a_range_in_order_with_what_the_transaction_itself_did() -> None:
     """If it failed, a read of a whole set would miss elements that are there, or show them in no order."""
     made = space((3, "c"), (1, "a"), (2, "b"), (9, "z"))
@@ -86,6 +105,7 @@ def test_a_scan_that_decides_waits_for_what_it_saw() -> None:
         ["add", "s", "x", "1"],
         ["add", "s", "x", 1, "0"],
         ["add", "s", "x", 1, 0, 0],
+        ["add", "s", "x", 1, True],
         ["scan", "s"],
     ],
 )
