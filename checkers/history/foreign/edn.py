@@ -72,7 +72,6 @@ _CHARACTERS = {
 }
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
-_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class Spelled(str):
@@ -302,9 +301,12 @@ def atom(word: str) -> Any:
 
 
 def _unescaped(text: str) -> str:
-    if "\\" in text:
-        text = _ESCAPE.sub(_escape, text)
-    return _LONE_SURROGATE.sub("\ufffd", text)
+    return _whole(_ESCAPE.sub(_escape, text)) if "\\" in text else text
+
+
+def _whole(text: str) -> str:
+    """With two surrogates as the letter that they make, and U+FFFD for a lone one."""
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def _escape(escape: re.Match[str]) -> str:
@@ -314,7 +316,7 @@ def _escape(escape: re.Match[str]) -> str:
 
 def _character(name: str) -> str:
     if re.fullmatch("u[0-9a-fA-F]{4}", name):
-        return _LONE_SURROGATE.sub("\ufffd", chr(int(name[1:], 16)))
+        return _whole(chr(int(name[1:], 16)))
     return _CHARACTERS.get(name, name)
 
 

@@ -34,6 +34,7 @@ def told(text: str) -> History:
         (':a :b/c "d\\n\\"e" \\f \\newline 1/2', ["a", "b/c", 'd\n"e', "f", "\n", "1/2"]),
         ("[1 [2 (3)] #{4}] 5", [[1, [2, [3]], [4]], 5]),
         ('{:a 1, "b" {0 10}} x', [{"a": 1, "b": {"0": 10}}, "x"]),
+        (r'"\ud83d\ude00" "\ud83d \ude00" \udfff', ["\U0001f600", "\ufffd \ufffd", "\ufffd"]),
         ("#_ 1 2 #_ #_ 3 4 5", [2, 5]),
         ('#inst "2024-01-01" #jepsen.history.Op{:index 0} ^{:m 1} y', ["2024-01-01", {"index": 0}, "y"]),
         ("; a comment [\n1,,,2", [1, 2]),
