@@ -14,7 +14,7 @@ The object's value before the first operation (`History.start`) counts as writte
 too, because every promise includes this one. Rule: never-written. Other checkers have a rule like it for their models
 (`set_full`, `queues`, `transactional`); `rollback_honesty` has the one for registers whose write was refused.
 
-Cost: n log n; of texts, their length times the number of different lengths of appends; of counters, additions times sums.
+Cost: n log n; of texts, their length times the number of different lengths of appends; of counters, adds times sums.
 Cannot see: a wrong sum among more than SUMS_MAX possible ones; an append that a text or list shows twice.
 """
 
