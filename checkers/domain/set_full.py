@@ -6,11 +6,11 @@
 | read | ok: [element, …], all of the set |
 
 An element is *known* from when its add was answered, or from the first read that showed it (an add of unknown outcome
-may take effect at any later time, or never). A read that was invoked later and lacks the element is *stale*; if no
-later read shows it again, the element is *lost*. If there are final reads (phase "final"), only they decide what is
-lost: each must show every element that was known before it. If the record says that the nodes had not settled, this
-holds of those at the fixed owner alone. Otherwise reads at replicas count for what they show, not for what they lack.
-An element is *never read* if no read showed it, and none that counts lacked it when it was known.
+may take effect at any later time, or never). A read that was invoked later and lacks the element is *stale*; if all
+reads that show the element had ended by then, it is *lost*. If there are final reads (phase "final"), only they decide
+what is lost: each must show every element that was known before it. If the record says that the nodes had not settled,
+this holds of those at the fixed owner alone. Otherwise reads at replicas count for what they show, not for what they
+lack. An element is *never read* if no read showed it, and none that counts lacked it when it was known.
 
 Rules: lost, duplicated (twice in one read), never-added, added-by-failure, before-its-add (the read ended before the
 add was invoked); and stale, if not `stale_allowed`. The latencies in the details are, as in Jepsen's set-full, from the
@@ -41,7 +41,7 @@ Reads = Callable[[str | None, str | None], bool]
 class Element:
     """One element: its add, since when it was surely there, and the last reads that showed and that lacked it.
 
-    `gone`: the read by which it is lost.
+    `shown_index`: when the last read that showed it ended; `gone`: the read by which it is lost.
     """
 
     value: Value
@@ -50,6 +50,7 @@ class Element:
     known_ns: int = 0
     present: Operation | None = None
     absent: Operation | None = None
+    shown_index: int = -1
     gone: Operation | None = None
 
     @property
@@ -120,11 +121,10 @@ def _elements(adds: Sequence[Operation], shows: Shows, reads: Reads) -> list[Ele
             element.add, element.known_index, element.known_ns = add, end, add.complete_ns or 0
     for read, values in sorted(shows, key=lambda show: show[0].complete_index or 0):
         for value in values:
-            element_shown = elements.get(value)
-            end = read.complete_index or 0
-            if element_shown is not None and (
-                element_shown.known_index is None or end < element_shown.known_index
-            ):
+            if (element_shown := elements.get(value)) is None:
+                continue
+            element_shown.shown_index = end = read.complete_index or 0
+            if element_shown.known_index is None or end < element_shown.known_index:
                 element_shown.known_index, element_shown.known_ns = end, read.complete_ns or 0
     _note_last(elements, shows, reads)
     return list(elements.values())
@@ -178,8 +178,8 @@ def _lost(key: str | None, elements: Sequence[Element], finals: Shows) -> Iterat
         missing, present = element.missed, element.present
         if final:
             missing = next((read for read, there in final if _lacks(element, read, there)), None)
-        elif missing is not None and present is not None and present.invoke_index > missing.invoke_index:
-            missing = None
+        elif missing is not None and element.shown_index > missing.invoke_index:
+            missing = None  # stale: the other may have come later
         element.gone = missing
         if missing is not None:
             is_ok = element.add.type == "ok"

@@ -364,6 +364,14 @@ def test_an_element_was_lost_when_a_read_showed_it_last() -> None:
     assert _set_full(*added, *lacks, *shows)["stable_ms"]["max"] == 1.0
 
 
+def test_an_element_that_a_read_shows_beside_one_that_lacks_it_is_not_lost() -> None:
+    """A false alarm where reads may be stale: the one that shows the element may have been the later one."""
+    added = Line("invoke", 0, "add", 7), Line("ok", 0, "add", 7)
+    asked = Line("invoke", 1, "read"), Line("invoke", 2, "read")
+    details = _set_full(*added, *asked, Line("ok", 2, "read", []), Line("ok", 1, "read", [7]))
+    assert (details["lost"], details["stale"], details["violations"]) == (0, 1, 0)
+
+
 def test_an_element_that_no_read_can_have_missed_was_stable_at_no_time() -> None:
     """Elements of which nothing is known would make the store look quick."""
     details = _set_full(
