@@ -9,7 +9,7 @@ A bracket spans what a node reports by its marks "start" and "finish" of the cut
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from heapq import heapify, heappop, heappush
 from typing import Any
 
@@ -18,7 +18,7 @@ import numpy
 from checkers.cuts.links import Links
 from checkers.cuts.messages import Crossing
 from checkers.cuts.neighbourhood import Neighbourhood, around, of_rows
-from checkers.cuts.trace import MARK, RECEIVE, SEND, Trace
+from checkers.cuts.trace import MARK, RECEIVE, SEND, Trace, name_of
 
 ROWS_MAX = 60
 STEPS = 3
@@ -114,7 +114,7 @@ def _marks(trace: Trace, kind: str, cut: str) -> dict[str, int]:
     firsts: dict[str, int] = {}
     rows = numpy.flatnonzero((trace.kind == MARK) & (trace.what == trace.words.index(kind)))
     for row in rows.tolist():
-        if trace.fields.get(row, {}).get("cut") == cut:
+        if name_of(trace.fields.get(row, {}).get("cut")) == cut:
             firsts.setdefault(_node(trace, row), row)
     return firsts
 
@@ -130,9 +130,10 @@ def _with_changes(links: Links, cut: str, rows: Iterable[int]) -> Neighbourhood:
 def _drawn(trace: Trace, cut: str, shown: Neighbourhood, violating: tuple[int, int] | None = None) -> Picture:
     places = {row: place for place, row in enumerate(shown.rows)}
     ends = {row: {"lane": _node(trace, row), "at": place} for row, place in places.items()}
+    begins = {row: name for row, name in _changes(trace) if row in places}
     changes: dict[str, int] = {}
-    for row, name in _changes(trace):
-        if row in places and name == cut:
+    for row, name in begins.items():
+        if name == cut:
             changes.setdefault(_node(trace, row), places[row])
     starts, finishes = (_marks(trace, kind, cut) for kind in (START_MARK, FINISH_MARK))
     bad = () if violating is None else violating
@@ -142,8 +143,8 @@ def _drawn(trace: Trace, cut: str, shown: Neighbourhood, violating: tuple[int, i
         "events": [
             {
                 **ends[row],
-                "text": "" if row in sent else _text(trace, row, cut),
-                "kind": _kind(trace, row, bad),
+                "text": "" if row in sent else _text(trace, row, begins),
+                "kind": "bad" if row in bad else "cut" if row in begins else _kind(trace, row),
             }
             for row in shown.rows
         ],
@@ -151,7 +152,7 @@ def _drawn(trace: Trace, cut: str, shown: Neighbourhood, violating: tuple[int, i
             {
                 "from": ends[send],
                 "to": ends[receive],
-                "text": _text(trace, send, cut),
+                "text": _text(trace, send, begins),
                 "kind": "violating" if (send, receive) == violating else "message",
             }
             for send, receive in shown.messages
@@ -170,24 +171,18 @@ def _node(trace: Trace, row: int) -> str:
     return trace.lives[trace.life_of(row)].node
 
 
-def _kind(trace: Trace, row: int, bad: tuple[int, ...]) -> str:
-    if row in bad:
-        return "bad"
-    if trace.kind[row] != MARK:
-        return "state"
-    return "record" if _is_record(trace, row) else "cut"
+def _kind(trace: Trace, row: int) -> str:
+    """A mark that reports a record of the log, or anything else but a colour change."""
+    is_mark = trace.kind[row] == MARK and len(trace.what) > 0
+    return "record" if is_mark and trace.words[trace.what[row]] in (START_MARK, FINISH_MARK) else "state"
 
 
-def _is_record(trace: Trace, row: int) -> bool:
-    """Of a mark: it reports a record of the log."""
-    return len(trace.what) > 0 and trace.words[trace.what[row]] in (START_MARK, FINISH_MARK)
-
-
-def _text(trace: Trace, row: int, cut: str) -> str:
-    """The word of a message and its transaction; of a colour change the cut."""
-    if trace.kind[row] == MARK:
-        return trace.words[trace.what[row]].upper() if _is_record(trace, row) else f"{cut} begins"
-    if trace.kind[row] != SEND or not len(trace.what):
+def _text(trace: Trace, row: int, begins: Mapping[int, str]) -> str:
+    """The word of a message or mark and its transaction; of a colour change (`begins`) its cut."""
+    if row in begins:
+        return f"{begins[row]} begins"
+    if trace.kind[row] == RECEIVE or not len(trace.what):
         return ""
+    word = trace.words[trace.what[row]]
     about = trace.xids[trace.xid[row]] if trace.xid[row] >= 0 else ""
-    return f"{trace.words[trace.what[row]]} {about}".strip()
+    return f"{word.upper() if _kind(trace, row) == 'record' else word} {about}".strip()

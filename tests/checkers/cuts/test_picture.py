@@ -42,6 +42,27 @@ def test_the_violating_message_is_drawn_across_the_cut() -> None:
     assert picture["not_drawn"] == 6 - len(picture["events"])
 
 
+def test_a_mark_beside_the_message_says_what_it_is() -> None:
+    """If it failed, the beginning of another cut, and any other mark of a node, would be drawn as that of this one."""
+    other, note = ["mark", "cut", {"cut": 8}], ["mark", "paused", {}]
+    trace = trace_of([SENDER, rows("n2", FIRST, SECOND, note, other, MARK)])
+    verdict = check(Given(cuts=[Cut(id="k")], trace=trace)).verdict("messages")
+    picture = verdict.details["anomalies"][verdict.witnesses[0].rule]
+    told = [
+        (each["text"], each["kind"]) for each in picture["events"] if each["lane"] == "n2" and each["text"]
+    ]
+    assert told == [("paused", "state"), ("8 begins", "cut"), ("k begins", "cut")]
+
+
+def test_a_cut_whose_name_is_a_number_has_its_records() -> None:
+    """If it failed, START and FINISH of such a cut would not be drawn."""
+    marks = [["mark", kind, {"cut": 8}] for kind in ("cut", "start", "finish")]
+    picture = of_cut(Links.of(trace_of([rows("n1", *marks)])), "8")
+    assert picture is not None
+    assert [each["kind"] for each in picture["events"]] == ["cut", "record", "record"]
+    assert len(picture["brackets"]) == 1
+
+
 def test_a_torn_transaction_is_drawn_by_its_messages() -> None:
     """If it failed, the picture would show other transactions, or none."""
     committed = Record(kind="committed", xid="t1", participants=("n1", "n2"))
