@@ -122,12 +122,12 @@ class ClearQueueOperator:
         self.note("step-down", node, {"done": error is None, "error": error})
 
 
-async def take_over(node: str, cluster: Cluster) -> str | None:
+async def take_over(node: str, cluster: Cluster, *, is_first: bool = False) -> str | None:
     """Make a node the master of a new generation; None if it was done, else why not.
 
-    Generations are milliseconds of the run: the last one need not be known.
+    Generations are milliseconds of the run: the last one need not be known. `is_first`: the time begins anew after it.
     """
-    generation = 1 + cluster.now_ns() // MILLISECOND_NS
+    generation = 1 if is_first else 1 + cluster.now_ns() // MILLISECOND_NS
     return await asked(cluster, node, "qsync.take_over", (generation,), TAKE_OVER_TIMEOUT_NS)
 
 

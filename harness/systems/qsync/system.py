@@ -12,7 +12,7 @@ from checkers.logs.wal.record import LogRules, NodeLog
 from checkers.replicas import early_timeout, stored_start
 from harness.clients.reply import Replied
 from harness.cluster.place import Command, Version, node_host
-from harness.cluster.protocol import Administered, Cluster
+from harness.cluster.protocol import Administered, BeginsAnew, Cluster
 from harness.cluster.versions import package, this_package
 from harness.errors import ClusterError, WrongUse
 from harness.faults.abilities import ALL_ABILITIES, Ability
@@ -354,7 +354,7 @@ class Qsync(System):
                 await self._wait(cluster, deadline_ns, statuses)
 
     async def _take_over(self, plan: Plan, cluster: Cluster) -> None:
-        error = await take_over(self.owner(plan), cluster)
+        error = await take_over(self.owner(plan), cluster, is_first=isinstance(cluster, BeginsAnew))
         if error is not None:
             raise ClusterError(f"{self.owner(plan)} could not take the queue over: {error}")
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from harness.clients.reply import Replied, Reply
+from harness.plan.plan import SECOND_NS
 from harness.systems.plans import planned
 from harness.systems.qsync.operator import LOOK_EVERY_NS, RESUME_EVERY_NS, ClearQueueOperator
+from harness.systems.qsync.system import Qsync
 from nodes.iproto.messages import Answer, Call, Request
 from tests.harness.fake_cluster import FakeCluster
 
@@ -67,6 +69,44 @@ def test_a_master_that_nobody_hears_is_replaced_by_who_has_most() -> None:
         n3=status("n3", "replica", lsn=7, deaf_to=("n1",)),
     )
     assert watched(nodes) == [("qsync.take_over", "n3")], "once, and the isolated one is not told"
+
+
+class SlowToStart(Nodes):
+    """Real nodes: the time of the run begins when they are up, 5 s after the cluster's."""
+
+    def __init__(self, **said: dict[str, Any] | None) -> None:
+        super().__init__(**said)
+        self.zero_ns = -5 * SECOND_NS
+        self.generations: list[object] = []
+
+    def now_ns(self) -> int:
+        return super().now_ns() - self.zero_ns
+
+    def begin_now(self) -> None:
+        self.zero_ns = super().now_ns()
+
+    async def call(self, process: int, node: str, request: Request, timeout_ns: int) -> Reply:
+        assert isinstance(request, Call)
+        self.generations += request.arguments
+        return await super().call(process, node, request, timeout_ns)
+
+
+def test_a_master_is_of_a_newer_generation_than_the_one_of_the_set_up() -> None:
+    """If it failed, nodes that are slow to start would have a first master that no failover replaces: each node that is
+    promoted would be told to step down at once."""
+    nodes = SlowToStart(
+        n1=status("n1", "replica", deaf_to=("n2", "n3")),
+        n2=status("n2", "replica", deaf_to=("n1",)),
+        n3=status("n3", "replica", deaf_to=("n1",)),
+    )
+    nodes.run(Qsync()._take_over(planned(configuration="B"), nodes))
+    nodes.begin_now()
+    nodes.zero_ns -= SECOND_NS  # a second later
+    operator = ClearQueueOperator(planned(), nodes, lambda *note: None, "n1")
+    looks = iter([False, True])
+    nodes.run(operator.run(lambda: next(looks)))
+    assert nodes.asked == [("qsync.take_over", "n1"), ("qsync.take_over", "n2")]
+    assert nodes.generations == [1, 1_001]
 
 
 def test_silence_for_longer_than_two_heartbeats_is_a_loss() -> None:
