@@ -108,7 +108,7 @@ class Connection(asyncio.Protocol):
 class Connections:
     """All connections of clients. `port_of` and `host_of` say where a node is dialed now.
 
-    A process has one request to a node at a time.
+    A process of a client has one request to a node at a time. Operators may have more, of numbers that differ.
     """
 
     def __init__(
@@ -169,7 +169,7 @@ class Connections:
         except asyncio.CancelledError:
             connection.abort("cancelled")
             raise
-        if not is_greeted:
+        if not is_greeted or not connection.is_open:  # what came with the greeting may have ended it
             return NotSent(f"no greeting: {connection.reason}")
         self._open[key] = connection
         return connection

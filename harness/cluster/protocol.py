@@ -195,7 +195,7 @@ class Cluster(Time, Protocol):
     async def call(self, process: int, node: str, request: object, timeout_ns: int) -> Reply:
         """One request on the connection of client `process` to `node`, made when there is none.
 
-        After `Lost` the connection is closed; a process number is never used again after it.
+        After `Lost` the connection is closed. No client goes on under the same number then; operators (below 0) do.
         """
         ...
 

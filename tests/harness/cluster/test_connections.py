@@ -126,3 +126,39 @@ def test_what_the_wire_cannot_read_is_no_answer(answer: bytes, reply: Reply) -> 
 
     assert asyncio.run(story()) == reply
     assert not broken
+
+
+class Late(Odd):
+    """The server begins, with the greeting "g"."""
+
+    def __init__(self) -> None:
+        self.greeted = False
+
+    def feed(self, data: bytes) -> list[bytes]:
+        self.greeted = True
+        return [data[1:]]
+
+
+def test_what_ends_a_connection_together_with_its_greeting_is_no_request() -> None:
+    """If it failed, a server that says more than a greeting at once would end the run with a traceback, where a user's
+    own wire cannot read that."""
+
+    ended = asyncio.Event()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"gb")
+        with contextlib.suppress(ConnectionError):
+            await reader.read()
+            writer.close()
+            await writer.wait_closed()
+        ended.set()
+
+    async def story() -> Reply:
+        async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+            port: int = server.sockets[0].getsockname()[1]
+            clients = Connections(cast(ClientWire, Late()), lambda node: port, lambda node: "127.0.0.1")
+            got = await clients.call(0, "n1", "q", 30 * 10**9)
+            await ended.wait()
+        return got
+
+    assert asyncio.run(story()) == NotSent("no greeting: KeyError: b'b'")
