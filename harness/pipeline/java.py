@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
 import stat
 import subprocess
@@ -36,7 +37,7 @@ for word do
     shift
     [ "$word" = "{flag}" ] || set -- "$@" "$word"
 done
-exec "{java}" "$@"
+exec {java} "$@"
 """
 
 
@@ -126,7 +127,7 @@ def _bundled() -> Path | None:
 
 def wrapped(java: Path, wrappers: Path | None = None) -> Path:
     """A JAVA_HOME with a wrapper that runs the given java without the flag that this one rejects."""
-    text = _WRAPPER.format(flag=LACKING, java=java)
+    text = _WRAPPER.format(flag=LACKING, java=shlex.quote(str(java)))
     for is_private in (False, True):
         try:
             place = _private_folder() if is_private else wrappers or Path(sys.prefix) / "spark-java"

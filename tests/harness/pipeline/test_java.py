@@ -48,7 +48,7 @@ def test_a_version_that_spark_does_not_take_is_passed_over(
 
 def test_the_wrapper_leaves_out_one_flag_and_keeps_every_other_word(tmp_path: Path) -> None:
     """If it failed, Spark's options would be torn, or the Java from PyPI would not start."""
-    home = java.wrapped(fake(tmp_path, "21.0.8", "bundled"), tmp_path / "wrapper")
+    home = java.wrapped(fake(tmp_path, "21.0.8", "it's $HOME"), tmp_path / "wrapper")
     asked = [home / "bin" / "java", "-Xmx1g", java.LACKING, "-Da=two  words", "", "Main"]
     said = subprocess.run(asked, capture_output=True, text=True, check=True).stdout
     assert said == "<-Xmx1g><-Da=two  words><><Main>"
