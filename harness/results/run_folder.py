@@ -10,7 +10,7 @@
 | restored/<cut>/nodes/<n>/ | the same of a second cluster that began from that cut |
 | nodes/effects.jsonl | of a simulated run: the effects of disks and links, with times |
 | verdict.json, report.html | the verdict, and the page that shows it |
-| hashes.json | the hashes of all these files except the page: `harness.results.hashes` |
+| hashes.json | the hashes of what is judged, of its columns and of the verdict: `harness.results.hashes` |
 
 `results/latest` points to the newest run. Files that are not part of the record are written under a temporary name,
 synced and renamed, so that a half-written file never looks whole. The files of a judgement are renamed when all of them
