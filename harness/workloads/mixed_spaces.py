@@ -11,7 +11,7 @@ Of a plan's share of `failing` transactions one statement in the middle or at th
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -115,7 +115,7 @@ class MixedSpaces(Workload):
             case "insert", Done(role=role):
                 return Completion("ok", value, None, role)
             case "read", Done(results, role) if isinstance(value, dict):
-                keys = [_keys_of(rows) if isinstance(rows, list) else None for rows in results]
+                keys = [_keys_of(rows) if isinstance(rows, list | tuple) else None for rows in results]
                 if None not in keys:
                     spaces = dict(zip(_asked(operation), keys, strict=True))
                     return Completion("ok", {**value, "spaces": spaces}, None, role)
@@ -185,7 +185,7 @@ def _asked(operation: Operation) -> tuple[str, ...]:
     return (SYNCHRONOUS,) if operation.mode == "linearizable" else BOTH
 
 
-def _keys_of(rows: list[Any]) -> tuple[int, ...] | None:
+def _keys_of(rows: Sequence[Any]) -> tuple[int, ...] | None:
     """The keys of the rows that a scan gave; None if one was never written."""
     if not all(isinstance(key, int) and key == value for key, value in rows):
         return None

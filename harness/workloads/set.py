@@ -5,7 +5,7 @@ The set moves on every few seconds, which bounds what a read shows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -78,7 +78,7 @@ class Set(Workload):
         match operation.f, found:
             case "add", Done(role=role):
                 return Completion("ok", value, None, role)
-            case "read", Done([list() as rows], role) if (elements := _elements(rows)) is not None:
+            case "read", Done([list() | tuple() as rows], role) if (elements := _elements(rows)) is not None:
                 return Completion("ok", elements, None, role)
         return None
 
@@ -116,7 +116,7 @@ def _first(key: str | None) -> int | None:
     return int(key[1:]) * ROOM
 
 
-def _elements(rows: list[Any]) -> tuple[Value, ...] | None:
+def _elements(rows: Sequence[Any]) -> tuple[Value, ...] | None:
     """The elements of the rows that a scan gave; None if a key is none of ours."""
     if not all(isinstance(key, int) for key, _ in rows):
         return None

@@ -15,6 +15,7 @@ from checkers.history.history import Header, History
 from checkers.history.operation import Event
 from checkers.verdict import Verdict
 from harness.campaigns.hunt.seeds import try_seed
+from harness.clients.operations import Done
 from harness.clients.reply import Lost, NotSent, Replied
 from harness.errors import WrongUse
 from harness.judge.evidence.rare_turns import DELETED, FAILED, FOUND_NOTHING, WRITTEN_ONCE
@@ -110,6 +111,17 @@ def test_any_answer_at_all_has_a_meaning(name: str, data: Any, number: int) -> N
     asked = choices[number % len(choices)]
     done = answered(WORKLOADS[name], asked, Replied(Answer(1, (data,))))
     assert done.type in ("ok", "fail", "info")
+
+
+@pytest.mark.parametrize("name", ["set", "mixed-spaces"])
+def test_rows_of_a_scan_may_be_any_sequence(name: str) -> None:
+    """If it failed, a client that gives tuples, as `fitting` allows, would have no read that succeeds."""
+    asked = next(each for each in everything(name) if each.f == "read" and each.mode == "linearizable")
+    lists, tuples = (
+        WORKLOADS[name].completion(asked, asked.value, Done([rows])) for rows in ([[5, 5]], ((5, 5),))
+    )
+    assert lists is not None
+    assert lists == tuples
 
 
 @pytest.mark.parametrize("name", NAMES)
