@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from typing import Final, Generic, Literal, Protocol, TypeVar
 
 from harness.cluster.protocol import Ended, Orphans
-from harness.errors import NodeEnded
+from harness.errors import ClusterError, NodeEnded
 
 STOP_WITHIN_S: Final = 2.0
 TERMINATES_WITHIN_S: Final = 10.0
@@ -40,10 +40,9 @@ def _has_crashed(how: str, asked: Asked) -> bool:
 
 
 def raise_first(outcomes: Iterable[object]) -> None:
-    """Raise the first error, but that of a node that ended before that of a node which only waited for it."""
-    errors = [outcome for outcome in outcomes if isinstance(outcome, BaseException)]
-    for error in sorted(errors, key=lambda error: not isinstance(error, NodeEnded)):
-        raise error
+    for outcome in outcomes:
+        if isinstance(outcome, BaseException):
+            raise outcome
 
 
 class NodeBook:
@@ -130,8 +129,19 @@ class ProcessBook(NodeBook, Generic[Options]):
     def is_alive(self, node: str) -> bool: ...
 
     async def start(self) -> None:
-        """All nodes, side by side. Raises the ClusterError of the first that does not come up."""
-        raise_first(await asyncio.gather(*map(self.start_again, self._options), return_exceptions=True))
+        """All nodes, side by side. Raises NodeEnded as soon as one ends: a node that is late may only wait for it."""
+        late: list[ClusterError] = []
+
+        async def begin(node: str) -> None:
+            try:
+                await self.start_again(node)
+            except NodeEnded:
+                raise
+            except ClusterError as error:
+                late.append(error)
+
+        await asyncio.gather(*map(begin, self._options))
+        raise_first(late)
 
     def start_with(self, options: Options) -> None:
         """Start the node like this from now on."""

@@ -303,6 +303,30 @@ def test_a_node_that_has_too_little_memory_to_start_says_so(
         asyncio.run(story())
 
 
+def test_a_node_that_ends_before_it_is_ready_is_told_at_once(tmp_path: Path) -> None:
+    """If it failed, a store with `ready_within_s=90` would tell a wrong option of one node after 90 s."""
+    commands = {"n1": "import time; time.sleep(600)", "n2": "print('unknown option'); raise SystemExit(2)"}
+    options = {
+        node: StartOptions(
+            node=node,
+            command=(sys.executable, "-c", code),
+            output=tmp_path / f"{node}.txt",
+            ready_within_s=500.0,
+        )
+        for node, code in commands.items()
+    }
+
+    async def story() -> None:
+        processes = LocalNodes(options, cast(Relay, _NoRelay()), time.monotonic_ns)
+        try:
+            await asyncio.wait_for(processes.start(), 30)
+        finally:
+            await processes.stop()
+
+    with pytest.raises(NodeEnded, match=r"n2 ended before it was ready \(exit 2\): unknown option"):
+        asyncio.run(story())
+
+
 def test_a_crash_of_a_process_that_has_the_number_of_a_killed_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
