@@ -135,6 +135,7 @@ class LibraryClients:
         self._is_down = is_down
         self._lines: dict[tuple[int, str], Line] = {}
         self._why_silent: dict[str, str] = {}
+        self._client_says: dict[str, str] = {}
 
     async def perform(self, process: int, node: str, asked: Asked, timeout_ns: int) -> Outcome:
         if self._is_down(node):
@@ -166,8 +167,14 @@ class LibraryClients:
                 lambda connected: connected.status(), timeout_ns / 1e9
             )
         except Exception as error:
+            why = in_words(error)
+            if line.is_closed:  # out of time: the client's own last error says more
+                own = self._client_says.get(node, "")
+                why = f"{why} ({timeout_ns / 1e9:g} s){own and f'; before that {own}'}"
+            else:
+                self._client_says[node] = why
             self._end(_STATUS_PROCESS, node)
-            self._why_silent[node] = in_words(error)
+            self._why_silent[node] = why
             return None
         if not can_be_recorded(answer, dict[str, object]):
             self._why_silent[node] = f"not in its answer: {answer!r}"[:200]

@@ -326,6 +326,26 @@ def test_a_status_that_no_record_can_hold_is_none(answer: Any) -> None:
     played(Library(lambda host, port, timeout_s: Says(done), frozenset({Read, Write})), story)
 
 
+def test_a_status_in_time_that_failed_is_told_beside_a_late_one() -> None:
+    """If it failed, a client that cannot connect would look like a store that is too slow, on a busy machine."""
+    goes_on = threading.Event()
+
+    def connect(host: str, port: int, timeout_s: float) -> Scripted:
+        if timeout_s > SHORT_NS / 1e9:
+            raise ValueError("no such option")
+        assert goes_on.wait(PATIENCE_S)
+        return Scripted(done)
+
+    async def story(clients: LibraryClients) -> None:
+        for timeout_ns in (LONG_NS, SHORT_NS):
+            assert await clients.status("n1", timeout_ns) is None
+        goes_on.set()
+        late = f"no connection in time ({SHORT_NS / 1e9:g} s)"
+        assert clients.why_silent("n1") == f"{late}; before that ValueError: no such option"
+
+    played(Library(connect, frozenset({Read, Write})), story)
+
+
 def test_a_process_that_goes_on_as_another_leaves_no_connection() -> None:
     """If it failed, a run with many open operations would end with a thread and a socket for each of them."""
     scripts = Scripts(done, done, raises(ZeroDivisionError()))
