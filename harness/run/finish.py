@@ -162,6 +162,7 @@ def judged(run: Stored) -> dict[str, Any]:
 
 
 def _strongest(case: Case, verdict: Mapping[str, Any]) -> str | None:
+    doing("the strongest model that held")
     verdicts = [Verdict.from_json(check) for check in verdict["checks"]]
     model = strongest(case.workload, case.history, verdicts)
     return model if model is None or verdict["outcome"] == "anomaly" else excused(model, verdicts)

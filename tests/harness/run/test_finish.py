@@ -7,6 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from harness.doing import now
 from harness.errors import ClusterError, HarnessError, StoreError, WrongUse
 from harness.plan.plan import Plan
 from harness.results import RunFolder
@@ -67,3 +68,13 @@ def test_a_record_that_could_not_be_kept_is_told_in_one_line(tmp_path: Path) -> 
     folder = recorded(tmp_path, CALM)
     with pytest.raises(StoreError, match="no space left"):
         conclude(Recorded(folder, failure=Failure.of(StoreError("no space left"))))
+
+
+def test_the_line_says_when_the_strongest_model_is_sought(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If it failed, its half a minute would be put down to the last check, which takes milliseconds."""
+    said: list[str] = []
+    monkeypatch.setattr("harness.run.finish.strongest", lambda *_: said.append(now()))
+    conclude(Recorded(recorded(tmp_path, CALM)))
+    assert said == ["the strongest model that held"]
