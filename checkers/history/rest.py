@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 from checkers.history.history import History, State
@@ -28,6 +27,8 @@ UNSETTLED = "unsettled"
 """A line of the harness: the nodes that report nothing by which it could see whether they have settled."""
 STILL_NS = 5_000_000_000
 STILL_SHARE = 1 / 2
+MOMENT_NS = 2_000_000_000
+"""A node that is silent for less, and has the same position before and after, stood still: the machine is busy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,9 +111,14 @@ def _end_of_load(history: History, until_ns: int) -> int:
 
 
 def _moved_ns(states: Sequence[State], since_ns: int) -> int:
-    """When the node first reported the position that it had at the end, but not before `since_ns`."""
-    at_ns = max(since_ns, states[0].time_ns)
-    for before, state in pairwise(states):
-        if state.status.get("vclock") != before.status.get("vclock"):
-            at_ns = state.time_ns
+    """When the node first reported the position that it had at the end, or reported it after more than a moment; not
+    before `since_ns`."""
+    at_ns, position, silent_ns = max(since_ns, states[0].time_ns), states[0].status.get("vclock"), None
+    for state in states:
+        if state.status.get("vclock") is None:
+            silent_ns = silent_ns or state.time_ns
+            continue
+        if state.status["vclock"] != position or (silent_ns and state.time_ns - silent_ns > MOMENT_NS):
+            at_ns, position = state.time_ns, state.status["vclock"]
+        silent_ns = None
     return at_ns

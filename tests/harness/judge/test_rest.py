@@ -96,6 +96,17 @@ def test_only_what_still_moves_is_inconclusive(
     assert is_promised or not wrong or any("not promised here, and not kept" in text for text in found)
 
 
+@pytest.mark.parametrize(("silent_ms", "result"), [(750, "invalid"), (2_250, "unknown")])
+def test_a_node_that_is_silent_for_a_moment_stood_still(silent_ms: int, result: str) -> None:
+    """If it failed, nodes that stay apart for good would pass undecided wherever one answer of a status was late."""
+    lines = unequal(dict.fromkeys(NODES, SINCE_MS + 500), {"n3": 28})
+    for line in lines:
+        if line.get("node") == "n3" and line["f"] == "state" and 0 <= line["at_ms"] - 18_000 <= silent_ms:
+            line["value"] = {"up": False}
+    verdict = judge(Case(PLAN, history(lines), given_promise=FIXED_OWNER))
+    assert next(each["result"] for each in verdict["checks"] if each["checker"] == "convergence") == result
+
+
 @pytest.mark.parametrize("held", [28, 29])
 def test_replicas_that_report_no_position_are_not_judged(held: int) -> None:
     """If it failed, a replica that is allowed to lag would be called diverged, although nobody knows where it is."""
