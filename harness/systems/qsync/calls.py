@@ -193,7 +193,7 @@ def _done(results: Sequence[object], asked: Transaction, role: str | None, mode:
             shown.append(None)
             continue
         match step, result:
-            case Read(), [_, value] | (_, value):
+            case Read(), [_, value]:
                 shown.append(value)
             case Scan(), list() | tuple() if all(_is_pair(row) for row in result):
                 shown.append([(key, value) for key, value in result])
