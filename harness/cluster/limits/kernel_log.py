@@ -10,6 +10,8 @@ from typing import Final
 
 KERNEL_LOG: Final = Path("/dev/kmsg")
 _RECORD_BYTES: Final = 8192
+_DRIFT: Final = 10_000
+"""The clock that stamps these lines is never adjusted: after 10,000 s it may be a second behind the monotonic one."""
 _WORDS_MAX: Final = 300
 _NUMBER: Final = re.compile(r",pid=(\d+)\b")
 
@@ -29,7 +31,7 @@ def ended_in_group(name: str, since_ns: int, log: Path = KERNEL_LOG) -> str:
 def _last(words: tuple[str, ...], since_ns: int, log: Path) -> str:
     last = ""
     for time_us, text in _records(log):
-        if time_us * 1000 >= since_ns and all(word in text for word in words):
+        if time_us * 1000 >= since_ns - since_ns // _DRIFT and all(word in text for word in words):
             last = text
     return last
 

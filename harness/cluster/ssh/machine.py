@@ -279,10 +279,7 @@ def _unpack(archive: bytes, target: Path, host: Host) -> None:
         with tarfile.open(fileobj=io.BytesIO(archive)) as packed:
             for member in packed:
                 _place(packed, member, target, host)
-    except (
-        tarfile.TarError,
-        LookupError,
-    ) as error:  # LookupError: the second name of a file that is not in it
+    except (tarfile.TarError, LookupError) as error:  # LookupError: a second name of a file that is not in it
         text = archive[:200].decode(errors="replace")
         raise ClusterError(f"the logs of {host.place} cannot be brought home: {text}") from error
 

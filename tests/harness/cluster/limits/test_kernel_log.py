@@ -22,6 +22,7 @@ def test_the_line_about_a_process_is_found(tmp_path: Path) -> None:
     assert ended_process(71, 0, log).startswith("Memory cgroup out of memory: Killed process 71 (python3)")
     assert ended_process(7, 0, log) == ""
     assert ended_process(71, 3_000_000_000, log) == "", "that was another with the same number"
+    assert ended_process(71, 2_000_150_000, log), "by a clock that is 0.1 ms behind after 2 s"
     assert "Killed process 71 (python3)" in ended_in_group("c0ffee", 0, log)
     assert ended_in_group("decaf", 0, log) == ""
     assert ended_process(71, 0, tmp_path / "no log") == ""
