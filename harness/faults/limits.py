@@ -63,8 +63,7 @@ class Limited(RealFault):
             self._last[node] = await self.limits.counts(node)
         except (OSError, ValueError, ClusterError):
             return False
-        finally:
-            self._before.setdefault(node, self._last.get(node, {}))
+        self._before.setdefault(node, self._last[node])
         return True
 
     def _sum(self, name: str, nodes: tuple[str, ...] | None = None) -> int:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from harness.errors import ClusterError
 from harness.faults import limits
 from harness.faults.fault import Evidence, Fault
 from harness.faults.hands import Counts
@@ -123,6 +124,23 @@ def test_a_node_that_needs_less_gets_less() -> None:
     idle = Node(needs_percent=0)
     evidence = carried_out(RealCpuLimit, idle, percent=2)
     assert (evidence.took_effect, evidence.healed, idle.asked) == (False, True, ["cpu 2", "cpu 1", "lift"])
+
+
+class UntoldAtFirst(Node):
+    """It had to wait before the fault, which the kernel's first answer would have told."""
+
+    asked_for_counts = 0
+
+    async def counts(self, node: str) -> Counts:
+        self.asked_for_counts += 1
+        if self.asked_for_counts == 1:
+            raise ClusterError("the daemon does not answer")
+        return {"throttled": 9, "throttled_ns": 900_000_000}
+
+
+def test_what_came_before_the_fault_is_not_its_doing() -> None:
+    """Broken, a limit that held nobody up would count as survived where the first counts could not be read."""
+    assert not carried_out(RealCpuLimit, UntoldAtFirst(), percent=1).took_effect
 
 
 def test_limits_that_stay_are_no_heal() -> None:
