@@ -166,6 +166,8 @@ def _first_lsn(lsn: int, difference: int) -> int:
 
 
 def _checked_body(row_type: int, body: dict[int, object]) -> dict[int, object]:
+    if row_type == _NOP and body:
+        raise MalformedFrame(f"expected a NOP without a body, got {shown(body)}")
     for key, needed in _NEEDS.get(row_type, ()):
         if type(body.get(key)) is not needed:
             raise MalformedFrame(

@@ -3,8 +3,7 @@
 A *key* finds tuples of a space: the value of the one field of the primary index, or a tuple of the
 values of its fields. Python takes True for 1, and a NaN equals nothing; a key is different (`part_of`).
 
-Scalars of different types are in this order: nil, boolean, number (NaN below all others), string, binary. Strings
-compare by their bytes.
+Scalars are in this order: nil, boolean, number (NaN first), string, binary. Strings compare by their bytes.
 """
 
 from __future__ import annotations

@@ -439,6 +439,7 @@ def test_no_one_encodes_an_unknown() -> None:
         (applier, frame("82 00 28 03 08  81 02 a1 31"), MalformedFrame),
         (applier, frame("82 00 28 03 c0  82 02 01 03 01"), MalformedFrame),
         (applier, frame("83 00 0c 03 08 04 01"), MalformedFrame),
+        (applier, frame("82 00 0c 03 08  81 10 cd0200"), MalformedFrame),  # no node could write it to its log
         (master, frame("81 00 00  81 26 90"), MalformedFrame),
     ],
 )
