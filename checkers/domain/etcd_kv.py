@@ -41,6 +41,7 @@ from checkers.history.etcd_records import (
     ALL_CLIENTS,
     EVERYTHING,
     NAMES,
+    PREFIX,
     WATCH,
     Put,
     Range,
@@ -95,7 +96,8 @@ def check(history: History) -> Verdict:
     judged = len(answered)
     if witnesses:
         return verdict(NAME, MODEL, witnesses, details, judged=judged, valid="")
-    replay = _Replay(answered, unsure, ALL_CLIENTS in history.header.extra, _watched(history))
+    is_whole = ALL_CLIENTS in history.header.extra
+    replay = _Replay(answered, unsure, is_whole, _watched(history), _perhaps_granted(history))
     outcome = replay.run()
     details |= {
         "revisions": replay.last - replay.base,
@@ -249,6 +251,7 @@ class _Replay:
     unsure: Sequence[Call]
     all_clients: bool
     watched: dict[int, dict[str, Value | None]]
+    perhaps_granted: frozenset[int]
     base: int = 0
     last: int = 0
     gaps: int = 0
@@ -457,6 +460,9 @@ class _Replay:
 
     def _has_lease(self, level: int, put: Put, call: Call) -> bool:
         if not put.lease or self._granted.get(put.lease) or not (self.is_sure and self.all_clients):
+            return True
+        if put.lease in self.perhaps_granted and put.lease not in self._granted:
+            self._set_lease(put.lease, lives=True)
             return True
         if not call.level:
             return False
@@ -683,6 +689,12 @@ def _watched(history: History) -> dict[int, dict[str, Value | None]]:
                 for event in response.events or ():
                     watched.setdefault(event.revision, {})[event.key] = event.left
     return watched
+
+
+def _perhaps_granted(history: History) -> frozenset[int]:
+    """The leases that were asked for without an answer: a key that is under one shows that it was granted."""
+    asked = (each for each in history.operations if each.f == f"{PREFIX}leaseGrant" and each.type == "info")
+    return frozenset(grant.id for each in asked if (grant := record_of(each).request.lease_grant) is not None)
 
 
 def _value(value: Value | None) -> str:

@@ -479,6 +479,17 @@ def test_a_lease_takes_its_keys_along() -> None:
     assert with_lease((leased("a", "x", 8), {**PUT_ANSWER, "Revision": 2})) == "wrong-answer"
 
 
+def test_a_lease_of_which_no_answer_came_may_be_there() -> None:
+    """A grant whose answer was lost would make the first put under the lease an anomaly, and its end one of nobody."""
+    asked, under = (lease("Grant", 8), None), (leased("a", "x", 8), {**PUT_ANSWER, "Revision": 2})
+    gone = get("a"), {"Range": NOTHING, "Revision": 3}
+    assert with_lease(asked, under) == "valid"
+    assert with_lease(asked, under, gone) == "valid"
+    revoked = lease("Revoke", 8), {"Revision": 3}
+    again = leased("a", "x", 8), {**PUT_ANSWER, "Revision": 4}
+    assert with_lease(asked, under, revoked, again) == "wrong-answer"
+
+
 def test_a_lease_may_expire() -> None:
     """Reports do not say how long a lease lives: its end would be a revision that no request made."""
     under = leased("a", "x", 7), {**PUT_ANSWER, "Revision": 2}
