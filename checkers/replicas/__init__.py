@@ -10,8 +10,8 @@
 | `overruled` | an answer "rolled back" to a write that is there to stay |
 | `quorum` | an acknowledgement although too few nodes can have the write |
 | `early_timeout` | an answer "no quorum in time" before that time is over |
-| `replication` | replication that stands still, equal positions with different data |
-| `leadership` | two leaders of one term, a node that leads without votes |
+| `replication` | equal positions with different data; it tells of replication that stands still |
+| `leadership` | two leaders of one term, an owner without a quorum, none after healing |
 | `crash` | a node that ended although no fault ended it |
 | `availability` | nothing: it says for how long the cluster did not serve |
 """

@@ -4,7 +4,8 @@
     2024-05-01 10:00:00,000{GMT}	INFO	[jepsen worker 3] jepsen.util: 3	:fail	:read	nil	:timed-out
     3	:ok	:txn	[[:append 8 2] [:r 8 [1 2]]]
 
-These logs have no clock that could be trusted, so the time of an event is its index.
+These logs have no clock that could be trusted, so the time of an event is its index. A last line that is cut off
+within its value, or before it, is left out.
 """
 
 from __future__ import annotations
@@ -30,6 +31,9 @@ LOG = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}\S*\s+[A-Z]+\s+\[[^\]\n]+
 def parse(text: str) -> Maps:
     """The operation maps in such a log. Raises HistoryError if it holds no operations or they do not pair."""
     matches = list(LINE.finditer(text))
+    torn = None
+    if matches and matches[-1].end() == len(text) and _is_cut(matches[-1]["rest"]):
+        torn = f"line {edn.line_of(text, matches.pop().end())} was torn off and is left out"
     if not matches:
         raise no_operations("a log without a line of jepsen.util, so the test ended before the first")
 
@@ -37,7 +41,15 @@ def parse(text: str) -> Maps:
         return edn.line_of(text, matches[place].start("process"))
 
     maps = [_map(match, line_of, place) for place, match in enumerate(matches)]
-    return Maps(maps, line_of, Header(system="jepsen"), are_flat=True)
+    return Maps(maps, line_of, Header(system="jepsen"), torn, are_flat=True)
+
+
+def _is_cut(rest: str) -> bool:
+    """Whether the value, or what stands behind it, has no end; or there is no value, for which Jepsen writes nil."""
+    try:
+        return not rest.strip() or edn.read(f"{rest} nil").torn_at is not None
+    except HistoryError:
+        return False  # `_values` says what is wrong with it, and in which line
 
 
 def _map(match: re.Match[str], line_of: LineOf, place: int) -> dict[str, Any]:

@@ -360,6 +360,18 @@ def test_one_transaction_in_six_spellings(text: str) -> None:
     assert (transaction.type, transaction.f, transaction.value) == ("ok", "txn", [["append", "x", 1]])
 
 
+@pytest.mark.parametrize("end", ["\t[1 2", "\t[[:r 8 [1", '\t1\t"no', "\t", "", "\tnil\t{:a 1"])
+def test_a_log_that_is_cut_off_has_no_half_operation(end: str) -> None:
+    """If this fails, the beginning of a value is judged as the value, and nothing tells that the log is torn."""
+    log = "3\t:invoke\t:cas\t[1 2]\n4\t:invoke\t:write\t1\n4\t:ok\t:write\t1\n"
+    history = told(f"{log}3\t:ok\t:cas{end}")
+    assert history.torn == "line 4 was torn off and is left out"
+    assert [each.type for each in history.operations] == ["info", "ok"]
+    assert told(f"{log}3\t:ok\t:cas\t[1 2]").torn is None
+    with pytest.raises(HistoryError, match="line 4: expected a value in EDN"):
+        told(f"{log}3\t:ok\t:cas\t]")
+
+
 def test_a_pipe_is_read_whole() -> None:
     """If this fails, what comes through a pipe is judged without its beginning."""
     line = (
