@@ -14,12 +14,11 @@ import msgspec
 
 from checkers.logs.wal.record import Record, Snapshot
 from harness.systems.qsync.log_rows import (
-    DEFINING,
-    SPACE_ID,
     Definitions,
     data_of,
     first_field,
     is_beyond,
+    is_defining,
     is_needed,
     record_of,
     state_in,
@@ -75,7 +74,7 @@ class LogReader:
         except (XlogError, OSError) as error:
             self.unread.append(f"{name}: {error}")
             return
-        defining = [row for row in snapshot.rows if row.body.get(SPACE_ID) in DEFINING]
+        defining = [row for row in snapshot.rows if is_defining(row.body)]
         if len(defining) != len(self._learnt) or not all(map(is_, defining, self._learnt)):
             self.definitions.take_all(defining)
             self._learnt = defining
@@ -223,7 +222,7 @@ def records_of(name: str, data: bytes) -> list[Record]:
 
 
 def _read_row(row: Row) -> LogRow:
-    definition = row if row.body.get(SPACE_ID) in DEFINING else None
+    definition = row if is_defining(row.body) else None
     numbers = row.type, row.replica_id, row.lsn, row.tsn, row.is_commit, row.group_id
     return LogRow(*numbers, definition, record_of(row))
 

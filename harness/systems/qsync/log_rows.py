@@ -60,10 +60,10 @@ class Definitions:
 
     def take(self, row: Row) -> None:
         """Learn from a row, if it defines something."""
-        space_id, values = row.body.get(SPACE_ID), row.body.get(TUPLE)
-        if space_id not in DEFINING:
+        if not is_defining(row.body):
             return
-        match space_id, values:
+        values = row.body.get(TUPLE)
+        match row.body[SPACE_ID], values:
             case SystemSpace.CLUSTER, _:
                 self._take_member(row)
             case SystemSpace.SPACES, (int(space), _, _, _, _, {"group_id": 1} | {"temporary": True}, *_):
@@ -92,6 +92,12 @@ class Definitions:
                 self.members[number] = uuid
 
 
+def is_defining(body: Mapping[int, object]) -> bool:
+    """The row is about a space that defines something. In a row without data the number may be anything."""
+    space_id = body.get(SPACE_ID)
+    return isinstance(space_id, int) and space_id in DEFINING
+
+
 def is_needed(type_: int, body: dict[int, object]) -> bool:
     """The row of a snapshot is read. Most rows of system spaces are not."""
     space_id = body.get(SPACE_ID)
@@ -100,7 +106,8 @@ def is_needed(type_: int, body: dict[int, object]) -> bool:
 
 
 def is_no_data(type_: int, body: dict[int, object]) -> bool:
-    return type_ != _INSERT or body.get(SPACE_ID) in DEFINING
+    # Where that is no number: then the row is read, and found to be damaged.
+    return type_ != _INSERT or is_defining(body) or not isinstance(body.get(SPACE_ID), int)
 
 
 def _is_first_field(parts: object) -> bool:
