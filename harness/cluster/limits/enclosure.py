@@ -146,7 +146,7 @@ def supervisor_lives(owner: str) -> bool:
 
 def began_at(pid: int) -> int:
     """When a process began, in ticks since the machine did. Raises OSError if it is no more."""
-    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19])
+    return int(Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()[19])
 
 
 def remove_leftovers(lives: Callable[[str], bool] | None) -> list[str]:

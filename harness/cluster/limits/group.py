@@ -223,7 +223,7 @@ def _below(mount: tuple[str, Path], place: str) -> Path:
 
 def _text(path: Path) -> str:
     try:
-        return path.read_text()
+        return path.read_text(errors="surrogateescape")  # a mount may have any name
     except OSError:
         return ""
 

@@ -146,6 +146,10 @@ def test_the_group_of_a_process_is_found(tmp_path: Path) -> None:
     assert found.cpu == Path("/sys/fs/cgroup/s")
     with pytest.raises(ValueError, match="no control groups"):
         group_of("self", proc(tmp_path / "4", "", ""))
+    odd = proc(tmp_path / "5", "", "0::/s\n")
+    disk = b"33 1 0:33 / /media/Stra\xdfe rw - vfat /dev/sdb1 rw\n"
+    (odd / "self" / "mountinfo").write_bytes(disk + unified.encode())
+    assert group_of("self", odd).cpu == Path("/sys/fs/cgroup/s"), "a disk with a name in another encoding"
 
 
 @pytest.mark.parametrize(
