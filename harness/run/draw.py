@@ -117,7 +117,8 @@ def _refuse_impossible_fault(
         raise WrongUse(f"{here}: only --cluster sim knows when a node {fault.on.does} what")
     known = (*plan.node_names, *(PLACEHOLDERS if fault.is_directed else ()))
     _refuse_unknown(here, fault.nodes, known)
-    _refuse_unknown(here, chain(*fault.links, *all_links(fault.shapes)), (*known, CONNECTION_NAME))
+    _refuse_unknown(here, chain(*fault.links), (*known, CONNECTION_NAME))
+    _refuse_unknown(here, chain(*all_links(fault.shapes)), (*plan.node_names, CONNECTION_NAME))
 
 
 def _no_node_can_have(plan: Plan, system: System, workload: Workload, fault: Fault) -> str:

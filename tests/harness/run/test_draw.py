@@ -131,6 +131,8 @@ WRITE = Operation(at_ns=10**9, worker=0, f="write", key="x", value=1, node="n1")
 LINKS = (("n1", "n2"),)
 SHAPES = tuple(Shape(after_ns=0, links=((source, "n2"),)) for source in ("n1", "n9"))
 
+SOON = Moment(does="wrote", what="row")
+
 
 def edited_fault(**fields: Any) -> tuple[Fault, ...]:
     return (replace(PAUSE, **fields),)
@@ -147,7 +149,7 @@ def edited_fault(**fields: Any) -> tuple[Fault, ...]:
             (),
             f"fault 0 (pause): {10**18} ns is behind the end of the load; try",
         ),
-        (edited_fault(at_ns=10**18, until_ns=10**18, on=Moment(does="wrote", what="row")), (), "is behind"),
+        (edited_fault(at_ns=10**18, until_ns=10**18, on=SOON), (), "is behind"),
         (edited_fault(does="loss", percent=30), (), "fault 0 (pause): --cluster local cannot do 'loss'"),
         (edited_fault(nodes=()), (), "fault 0 (pause): 'pause' needs nodes"),
         (edited_fault(does="cut"), (), "fault 0 (pause): 'cut' needs links"),
@@ -185,6 +187,14 @@ def test_a_drawn_plan_that_cannot_be_run_is_refused(
         parts_of(plan)
     assert words in refused.value.message
     assert "\n" not in refused.value.message
+
+
+def test_shapes_of_a_directed_fault_name_nodes() -> None:
+    """If it failed, a partition of placeholders, which are replaced nowhere in shapes, would silently cut nothing."""
+    links = (("@owner", "@others"),)
+    faults = edited_fault(does="changing-cut", links=links, shapes=(Shape(after_ns=0, links=links),), on=SOON)
+    with pytest.raises(WrongUse, match=r"^fault 0 \(pause\): no node is called '@owner'; try one of: n1, "):
+        parts_of(planned(cluster="sim", drawn=Drawn(faults=faults, operations=())))
 
 
 def test_a_share_of_packets_that_no_rule_loses_is_refused() -> None:
