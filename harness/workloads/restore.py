@@ -48,14 +48,17 @@ def _reads(history: History) -> Iterator[Event]:
 
 
 def check(history: History) -> Verdict:
-    """Unknown if nothing was read. A read that shows no account is of a cut before the bank was opened."""
+    """Unknown if nothing was read. Cuts begin when the bank is open: a read that shows no account is wrong."""
     witnesses, judged = [], 0
     for event in _reads(history):
         balances = _balances(event)
         total = sum(balances.values())
         judged += 1
-        if balances and total != TOTAL:
-            shown = ", ".join(f"{account} {balance}" for account, balance in sorted(balances.items()))
+        if total != TOTAL:
+            shown = (
+                ", ".join(f"{account} {balance}" for account, balance in sorted(balances.items()))
+                or "no account"
+            )
             where = f"the cluster restored to {event.value['cut']} shows {total} at {event.node}"
             witnesses.append(
                 Witness(

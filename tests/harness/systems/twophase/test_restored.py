@@ -250,6 +250,8 @@ def test_money_that_is_not_there_is_found() -> None:
     assert check_total(history(RIGHT)).result == "valid"
     wrong = check_total(history(changed(READ, {"rows": OTHER})))
     assert [each.rule for each in wrong.witnesses] == ["wrong-total"]
+    gone = check_total(history(changed(READ, {"rows": [["bank", "a1", None]]})))
+    assert gone.witnesses[0].summary.endswith("shows 0 at n2, not 200: no account")
     nothing = check_total(history((ASKS,)))
     assert (nothing.result, nothing.details["vacuous"]) == ("unknown", True)
     assert WORKLOADS["restore"].spaces == ("bank",)
