@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -43,7 +44,7 @@ def command(
     if as_json:
         print_json(document)
     else:
-        click.echo(_screen(audited, document, path))
+        click.echo(_screen(audited, document, _again(path, promotes, has_votes, quorum)))
     return ExitCode(document["exit_code"])
 
 
@@ -106,13 +107,21 @@ def _sentence(audited: Audited) -> str:
     return f"{text[:1].upper()}{text[1:].rstrip('.')}."
 
 
-def _screen(audited: Audited, document: dict[str, Any], path: Path) -> str:
+def _again(path: Path, promotes: str | None, has_votes: bool | None, quorum: int | None) -> str:
+    """The command line that audits by the same rules."""
+    rules = [] if promotes is None else [f"--promotes {promotes}"]
+    rules += [] if has_votes is None else ["--votes" if has_votes else "--no-votes"]
+    rules += [] if quorum is None else [f"--quorum {quorum}"]
+    return " ".join(("./qsync audit", shlex.quote(str(path)), *rules))
+
+
+def _screen(audited: Audited, document: dict[str, Any], again: str) -> str:
     from harness.pages.terminal.colour import printable
     from harness.pages.terminal.screen import headline
 
     lines = (*_node_lines(audited.audit), *_settled_lines(audited.audit), *_witness_lines(audited))
     head = headline(document["outcome"], document["sentence"], colour=has_colour())
-    return "\n".join([*head, "", *lines, "", f"again   ./qsync audit {printable(str(path))}"])
+    return "\n".join([*head, "", *lines, "", f"again   {printable(again)}"])
 
 
 def _node_lines(audit: Audit) -> Iterator[str]:

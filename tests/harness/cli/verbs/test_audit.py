@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import msgspec
@@ -11,6 +12,7 @@ import pytest
 from harness.faults.fault import Fault
 from harness.faults.table import FAULTS
 from harness.plan.plan import SECOND_NS, Drawn, to_json
+from harness.systems.qsync import starts
 from tests.harness.cli.verbs.conftest import Qsync
 from tests.harness.runs import drawn_out, small
 
@@ -40,3 +42,16 @@ def test_the_log_of_who_has_left_is_left_out(qsync: Qsync, tmp_path: Path, resul
     audit = json.loads(qsync("audit", results / "latest", "--json").out)
     logs, *_ = audit["checks"]
     assert "logs of 3 nodes" in logs["summary"]
+
+
+def test_the_line_that_audits_again_has_the_rules(qsync: Qsync, tmp_path: Path) -> None:
+    """If it failed, logs without a plan would be audited again by other rules, with another outcome."""
+    start = next(Path(starts.__file__).parent.glob("*/*.xlog"))
+    folder = tmp_path / "two words"
+    (folder / "n1").mkdir(parents=True)
+    shutil.copy(start, folder / "n1")
+    words = ("--promotes", "at-once", "--no-votes", "--quorum", "1")
+    assert qsync("audit", folder, *words).out.splitlines()[-1] == (
+        f"again   ./qsync audit '{folder}' --promotes at-once --no-votes --quorum 1"
+    )
+    assert qsync("audit", folder).out.splitlines()[-1] == f"again   ./qsync audit '{folder}'"
