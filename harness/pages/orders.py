@@ -25,7 +25,7 @@ from harness.judge.causes import ranked
 from harness.pages.json_door import Json, as_list, as_mapping, as_mappings, as_text, as_whole, clipped
 from harness.pages.material import WITNESSES_DRAWN, Material, witness_indexes
 from harness.pages.operation_words import operation_label
-from harness.pages.run_columns import operations_at
+from harness.pages.run_columns import INFO, operations_at
 
 WITNESSES_MAX = 3
 ORDERS_MAX = 4
@@ -257,7 +257,7 @@ def _writes(
     chosen = columns.of_keys([key]) if key is not None else columns.key < 0
     chosen &= columns.index <= (until if until is not None else numpy.iinfo(numpy.int64).max)
     if after is not None and after.complete_index is not None:
-        chosen &= (columns.index > after.complete_index) | (columns.outcome == 2)
+        chosen &= (columns.index > after.complete_index) | (columns.outcome == INFO)
     rows = numpy.flatnonzero(chosen & columns.writes)
     if len(rows) > KEY_OPERATIONS_MAX:
         return None

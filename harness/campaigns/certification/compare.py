@@ -13,7 +13,7 @@ NOT_SAID = dict.fromkeys(About.__struct_fields__, "not said")
 def changes(old: Certificate, new: Certificate) -> list[str]:
     """A line for each change of the product, the code, the matrix, its numbers, what it found and what it left out.
 
-    None if the two say the same; single runs, their histories and findings are not compared.
+    No line if the two say the same; single runs, their histories and findings are not compared.
     """
     return list(_changes(old, new))
 
