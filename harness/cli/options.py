@@ -33,6 +33,7 @@ DRAWN_FROM = (
     "replica_reads",
     "overlap",
     "calm_s",
+    "lasting_s",
     "stray_writes",
     "roaming",
     "failing",
@@ -139,6 +140,9 @@ def plan_options(function: F) -> F:
         ),
         click.option(
             "--calm", "calm_s", type=Number(), help="Seconds between two faults, on average (default: 1)."
+        ),
+        click.option(
+            "--lasting", "lasting_s", type=Number(), help="Seconds a fault lasts, on average (default: 1.8)."
         ),
         click.option("--least-ok", type=Whole(), help="Operations that must succeed for a conclusive run."),
         click.option(

@@ -107,6 +107,7 @@ _NAMED = {
     "replica_reads": "--replica-reads",
     "overlap": "--overlap",
     "calm_s": "--calm",
+    "lasting_s": "--lasting",
     "node_cpus": "--node-cpus",
     "node_memory_mib": "--node-memory",
     "least_ok": "--least-ok",

@@ -28,6 +28,7 @@ SEEDS_END = 1 << 53
 Name = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")]
 
 SECOND_NS = 1_000_000_000
+USUAL_LASTING_S = 1.8
 WORKERS_MAX = 10_000
 CONNECTION_NAME = "client"
 """The clients' end in the names of links."""
@@ -146,6 +147,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """How many faults may be at work at once."""
     calm_s: Annotated[float, msgspec.Meta(ge=0.1, le=60)] = 1.0
     """How long nothing is wrong between two faults, and between two scenes of holds, on average and in proportion."""
+    lasting_s: Annotated[float, msgspec.Meta(ge=0.1, le=600)] = USUAL_LASTING_S
+    """How long a fault lasts, on average and in proportion; scenes of holds have their own times."""
     least_ok: Count = 0
     """So many operations must succeed, else the run is inconclusive, whatever share of the load they are."""
     node_cpus: Annotated[float, msgspec.Meta(ge=0.01, le=1024)] | None = None

@@ -27,13 +27,14 @@ from harness.faults.overlap import impossible
 from harness.faults.rollout import DOWNGRADE, UPGRADE, Rollout
 from harness.faults.table import ACTIONS, FAULTS, TOGETHER, why_not
 from harness.plan.capabilities import HasAbilities
-from harness.plan.plan import ALL, LEAVES_OUT, SECOND_NS, USUAL, Plan
+from harness.plan.plan import ALL, LEAVES_OUT, SECOND_NS, USUAL, USUAL_LASTING_S, Plan
 
 COMES_FIRST = ("partition", "kill", "clock")
 """The groups that every run of 20 s shows: its time is enough for five or six faults."""
 FIRST_NS = 1 * SECOND_NS
 QUIET_NS = (SECOND_NS * 7 // 10, SECOND_NS * 13 // 10)
 LASTS_NS = (SECOND_NS * 13 // 10, SECOND_NS * 23 // 10)
+"""Of a plan with `USUAL_LASTING_S`; in others in proportion."""
 LAST_SCENE_NS = 4 * SECOND_NS
 """How long before the end of the load the last scene of holds may begin."""
 LAST_HEALED_NS = SECOND_NS * 7 // 10
@@ -172,7 +173,8 @@ def draw_faults(plan: Plan, owner: str, system: HasAbilities) -> tuple[Fault, ..
             break
         slot = free_ns.index(min(free_ns))
         at_ns = free_ns[slot]
-        until_ns = at_ns + FAULTS[name].lasts(chance.randrange(*LASTS_NS), plan.cluster != "sim")
+        lasts_ns = int(chance.randrange(*LASTS_NS) * (plan.lasting_s / USUAL_LASTING_S))
+        until_ns = at_ns + FAULTS[name].lasts(lasts_ns, plan.cluster != "sim")
         if until_ns > plan.time_limit_ns - LAST_HEALED_NS:
             break
         fault = _fault(len(faults), name, at_ns, until_ns, plan, owner, members, faults, system)
