@@ -10,7 +10,7 @@ import asyncio
 import signal
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Final, Generic, Literal, Protocol, TypeVar
 
@@ -39,8 +39,9 @@ def _has_crashed(how: str, asked: Asked) -> bool:
     return how in CRASHED or (asked == "kill" and how.startswith("exit ") and how != "exit 0")
 
 
-def raise_first(outcomes: Iterable[object]) -> None:
-    for outcome in outcomes:
+async def all_over(awaited: Iterable[Awaitable[object]]) -> None:
+    """Await all side by side; raises the first error when all are over."""
+    for outcome in await asyncio.gather(*awaited, return_exceptions=True):
         if isinstance(outcome, BaseException):
             raise outcome
 
@@ -135,13 +136,14 @@ class ProcessBook(NodeBook, Generic[Options]):
         async def begin(node: str) -> None:
             try:
                 await self.start_again(node)
-            except NodeEnded:
-                raise
             except ClusterError as error:
+                if isinstance(error, NodeEnded):
+                    raise
                 late.append(error)
 
         await asyncio.gather(*map(begin, self._options))
-        raise_first(late)
+        if late:
+            raise late[0]
 
     def start_with(self, options: Options) -> None:
         """Start the node like this from now on."""

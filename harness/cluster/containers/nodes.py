@@ -22,7 +22,7 @@ from typing import Any, Final, TypeVar
 
 from harness.cluster.limits import kernel_log
 from harness.cluster.limits.group import Group, Share, group_of
-from harness.cluster.node_book import Asked, NodeBook, raise_first
+from harness.cluster.node_book import Asked, NodeBook, all_over
 from harness.cluster.ownership import NODE_LABEL, RunId, remove_container, remove_run
 from harness.cluster.protocol import Ended
 from harness.errors import ClusterError
@@ -134,8 +134,7 @@ class ContainerNodes(NodeBook):
 
     async def start(self, specs: Sequence[ContainerSpec]) -> None:
         """Make and start all containers, side by side. Raises ClusterError when each has been tried."""
-        started = (asyncio.to_thread(self._start_new, spec) for spec in specs)
-        raise_first(await asyncio.gather(*started, return_exceptions=True))
+        await all_over(asyncio.to_thread(self._start_new, spec) for spec in specs)
         self._looked_s = time.monotonic()
         self._watch = asyncio.get_running_loop().create_task(self._watch_all())
 

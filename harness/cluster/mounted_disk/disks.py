@@ -21,7 +21,7 @@ from harness.cluster.damaged_files import NodeDisk
 from harness.cluster.empty_disk import forget_data
 from harness.cluster.mounted_disk import mounts
 from harness.cluster.mounted_disk.undo import WRITTEN_BACK_AFTER_NS
-from harness.cluster.node_book import raise_first
+from harness.cluster.node_book import all_over
 from harness.cluster.ownership import RunId
 from harness.cluster.place import ROOT
 from harness.errors import ClusterError
@@ -175,7 +175,7 @@ class MountedDisks:
             words = (mounts.source(run, node), *self._words)
             self._disks[node] = await MountedDisk.start(node, folder, self._errors, words)
 
-        raise_first(await asyncio.gather(*starmap(begin, self._folders.items()), return_exceptions=True))
+        await all_over(starmap(begin, self._folders.items()))
 
     def __getitem__(self, node: str) -> MountedDisk:
         return self._disks[node]

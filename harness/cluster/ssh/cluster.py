@@ -6,7 +6,6 @@ of them needs root. Clients reach the nodes from here over TCP, through a relay 
 
 from __future__ import annotations
 
-import asyncio
 import secrets
 from collections.abc import Collection, Mapping
 from contextlib import AsyncExitStack, suppress
@@ -16,7 +15,7 @@ from typing import Any
 from harness.cluster.clock_files import clock_files
 from harness.cluster.empty_disk import CONFIG
 from harness.cluster.network_faults import RelayLinks
-from harness.cluster.node_book import STOP_WITHIN_S, raise_first
+from harness.cluster.node_book import STOP_WITHIN_S, all_over
 from harness.cluster.ownership import RunId
 from harness.cluster.place import FROM, LOOPBACK, Place, Which
 from harness.cluster.probe import Probes
@@ -70,8 +69,8 @@ class SshCluster(RealCluster[SshNodes]):
     # Life
 
     async def _begin(self) -> None:
-        await _all(machine.reach() for machine in self._in_use)
-        await _all(machine.install(tuple(self._settings.versions.items())) for machine in self._in_use)
+        await all_over(machine.reach() for machine in self._in_use)
+        await all_over(machine.install(tuple(self._settings.versions.items())) for machine in self._in_use)
         self._here = await Relay.start(self._relay_errors)
         self._relays = Relays(self._here, self._machines)
         await self._choose_ports()
@@ -82,7 +81,9 @@ class SshCluster(RealCluster[SshNodes]):
         self._started = SshNodes(options, self._relays, self.now_ns, self._until_up)
         if self._settings.limited:
             run = secrets.token_hex(4)
-            await _all(machine.ask("enclose", run=run, nodes=self._on(machine)) for machine in self._in_use)
+            await all_over(
+                machine.ask("enclose", run=run, nodes=self._on(machine)) for machine in self._in_use
+            )
         await self._started.start()
         self.begin_now()
 
@@ -93,7 +94,7 @@ class SshCluster(RealCluster[SshNodes]):
             if self._here is not None:
                 ends.push_async_callback(self._here.stop)
             ends.callback(self._shift_logs)
-            await _all(map(self._leave, self._in_use))
+            await all_over(map(self._leave, self._in_use))
 
     async def _leave(self, machine: Machine) -> None:
         """End the nodes, bring their logs home, and remove everything, even if one of these fails."""
@@ -215,8 +216,3 @@ class SshCluster(RealCluster[SshNodes]):
 
     def wall_ns(self, node: str) -> int:
         return super().wall_ns(node) + self._machines[node].clocks.wall_ns
-
-
-async def _all(awaited: Any) -> None:
-    """Await all side by side; raises the first error when all are over."""
-    raise_first(await asyncio.gather(*awaited, return_exceptions=True))
