@@ -25,6 +25,8 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from nodes.iproto.messages import Row
+from nodes.iproto.transactions import flaw_of
+from nodes.iproto.xlog import Meta
 from nodes.kernel.events import Instant
 from nodes.kernel.vclock import Vclock
 
@@ -85,9 +87,11 @@ def is_known(rows: tuple[Row, ...], promised: Mapping[int, int]) -> bool:
     return rows[-1].lsn <= promised.get(rows[-1].replica_id, 0)
 
 
-def gap(rows: tuple[Row, ...], promised: Mapping[int, int]) -> str | None:
-    """The rows missing before these, in words; None if they follow directly on what we have."""
+def misfit(rows: tuple[Row, ...], promised: Mapping[int, int]) -> str | None:
+    """Why these rows cannot be written, in words; None if they are one transaction, and follow directly on ours."""
     expected = promised.get(rows[0].replica_id, 0) + 1
-    if rows[0].lsn == expected:
-        return None
-    return f"expected lsn {expected} of replica {rows[0].replica_id}, got {rows[0].lsn}"
+    if rows[0].lsn != expected:
+        return f"expected lsn {expected} of replica {rows[0].replica_id}, got {rows[0].lsn}"
+    # With such a flaw in its log this node could not start again.
+    flaw = flaw_of(rows, Meta("XLOG", "", "", promised, None)) if len(rows) > 1 else None
+    return None if flaw is None else flaw.sentence

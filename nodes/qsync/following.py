@@ -26,7 +26,7 @@ from nodes.iproto.messages import (
 from nodes.kernel.effects import Connect, Disconnect, Log, Send
 from nodes.kernel.events import Instant
 from nodes.kernel.vclock import Vclock
-from nodes.qsync.applier import Applier, gap, is_known
+from nodes.qsync.applier import Applier, is_known, misfit
 from nodes.qsync.election import flaw
 from nodes.qsync.filter import Contradiction, number
 from nodes.qsync.journal import public
@@ -181,11 +181,8 @@ class Following:
             transaction = applier.backlog.popleft()
             if is_known(transaction, self._journal.promised):
                 continue
-            missing = gap(transaction, self._journal.promised)
-            if missing is not None:
-                self._drop(applier.link, missing)
-                return
-            refusal = self._commits.ownership.refusal_of(transaction)
+            promised = self._journal.promised
+            refusal = misfit(transaction, promised) or self._commits.ownership.refusal_of(transaction)
             if refusal is not None:
                 self._drop(applier.link, refusal)
                 return

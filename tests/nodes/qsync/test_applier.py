@@ -51,3 +51,29 @@ def test_rows_that_cannot_be_applied_stop_the_applier_and_leave_nothing(
     assert not any(type(effect) is Persist for effect in effects)
     assert node.appliers["n1"].state == "stopped"
     assert node.journal.promised[1] == lsn - 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "lsn", "tsn", "why"),
+    [
+        (3, 1, 1, "lsn 2 of replica 1 stands behind lsn 2"),
+        (3, 4, 1, "lsn 5 of replica 1 stands behind lsn 2"),
+        (3, 2, 2, "has no end before row 2, which is not of it"),
+        (40, 2, 1, "has no end before row 2, which is not of it"),
+    ],
+    ids=["twice", "a gap", "another transaction", "a decision"],
+)
+def test_what_is_no_transaction_is_not_written(kind: int, lsn: int, tsn: int, why: str) -> None:
+    """If it failed, a node would end by rows of a peer, or acknowledge them and refuse to start on its own log."""
+    conversation = Conversation()
+    conversation.happen("replica n2")
+    node, link = conversation.node, conversation.followed["n1"]
+    ours = node.journal.promised[1]
+    body = {0x10: 513, 0x21: ("a", 1)} if kind == 3 else {2: 1, 3: ours}
+    first = Row(3, 1, ours + 1, 0.0, ours + 1, is_commit=False, body={0x10: 513, 0x21: ("a", 1)})
+    last = Row(kind, 1, ours + lsn, 0.0, ours + tsn, body=body)
+    now = Instant(conversation.now_ns, conversation.now_ns)
+    effects = node.step(Received(link, Rows((first, last))), now)
+    assert Disconnect(link) in effects and not any(type(effect) is Persist for effect in effects)
+    assert any(type(effect) is Log and why in str(effect.fields.get("reason")) for effect in effects)
+    assert node.journal.promised[1] == ours
