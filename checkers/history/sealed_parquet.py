@@ -83,8 +83,8 @@ def _digest(file: IO[bytes], until: int, again_from: int) -> bytes:
     """The SHA-256 of a file without the bytes from `until` to `again_from`."""
     digest = hashlib.sha256()
     file.seek(0)
-    while until > file.tell():
-        digest.update(file.read(min(_CHUNK_BYTES, until - file.tell())))
+    while chunk := file.read(min(_CHUNK_BYTES, until - file.tell())):  # b"" also if it has become shorter
+        digest.update(chunk)
     file.seek(again_from)
     while chunk := file.read(_CHUNK_BYTES):
         digest.update(chunk)

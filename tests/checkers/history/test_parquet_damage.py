@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import io
 import random
 from collections.abc import Callable
 from dataclasses import replace
@@ -12,7 +14,7 @@ import pyarrow.parquet
 import pytest
 
 from checkers import linearizable
-from checkers.history import HistoryError, parquet, tables
+from checkers.history import HistoryError, parquet, sealed_parquet, tables
 from checkers.history.foreign import read as read_any
 from checkers.history.history import Header, History
 from checkers.history.operation import Event
@@ -96,6 +98,20 @@ def test_a_file_that_lost_its_end_or_its_beginning_is_refused(written: Path, tmp
         path.write_bytes(kept)
         with pytest.raises(HistoryError):
             parquet.read(path)
+
+
+def test_a_file_that_is_cut_off_while_it_is_hashed_is_read_to_its_end() -> None:
+    """A reader of a file that is written again meanwhile would hang for ever."""
+
+    class Cut(io.BytesIO):
+        reads = 0
+
+        def read(self, size: int | None = -1, /) -> bytes:
+            self.reads += 1
+            assert self.reads < 9, "it goes on behind the end"
+            return super().read(size)
+
+    assert sealed_parquet._digest(Cut(b"cut"), 1000, 1064) == hashlib.sha256(b"cut").digest()
 
 
 @pytest.mark.parametrize("large", [1, 1_000_000])
