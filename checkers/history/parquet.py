@@ -182,7 +182,17 @@ def _header(path: Path, schema: Any) -> Header:
         raise _damaged(path, "a table without that metadata")
     if missing := [name for name in _NEEDED if name not in schema.names]:
         raise _damaged(path, f"a table without the columns {', '.join(missing)}")
+    texts = [field for field in schema if field.name in (*_WORDS, "transaction", "value")]
+    if odd := [field.name for field in texts if not _is_text(field.type)]:
+        raise _damaged(path, f"a table without texts in the columns {', '.join(odd)}")
     return parse_header(metadata[_METADATA])
+
+
+def _is_text(kind: Any) -> bool:
+    from pyarrow import types
+
+    kind = kind.value_type if types.is_dictionary(kind) else kind
+    return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_null(kind))
 
 
 def torn_of(schema: Any) -> str | None:

@@ -280,6 +280,7 @@ def _values(column: Arrow) -> tuple[Array, Array, Array]:
     import pyarrow
     from pyarrow import compute
 
+    column = column.cast(pyarrow.string())  # another tool may have made a dictionary of it
     kind = numpy.full(len(column), OTHER, dtype=numpy.int32)
     old, new = (numpy.full(len(column), ABSENT, dtype=numpy.int64) for _ in range(2))
     plain = compute.fill_null(compute.match_substring_regex(column, r"^(null|0|-?[1-9]\d{0,17})$"), True)

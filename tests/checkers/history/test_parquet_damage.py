@@ -196,6 +196,8 @@ def with_column(table: Any, name: str, values: list[Any]) -> Any:
         (lambda table: with_column(table, "type", ["maybe"] * len(table)), "Invalid enum value 'maybe'"),
         (lambda table: with_column(table, "f", [None] * (len(table) - 1) + ["f"]), "missing required field"),
         (lambda table: with_column(table, "phase", ["late"] * len(table)), "Invalid enum value 'late'"),
+        (lambda table: with_column(table, "value", [1] * len(table)), "without texts in the columns value"),
+        (lambda table: with_column(table, "key", [1] * len(table)), "without texts in the columns key"),
     ],
 )
 @pytest.mark.parametrize("large", [1, parquet.LARGE])
@@ -211,6 +213,22 @@ def test_rows_that_are_no_record_are_refused(
     monkeypatch.setattr(parquet, "LARGE", large)
     with pytest.raises(HistoryError, match=came):
         parquet.read(without_seal(written, tmp_path, change))
+
+
+@pytest.mark.parametrize("large", [1, parquet.LARGE])
+def test_texts_of_another_kind_are_texts(
+    written: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, large: int
+) -> None:
+    """If it failed, a large file that another tool wrote would be damaged, and a small one be right."""
+    monkeypatch.setattr(parquet, "LARGE", large)
+    path = without_seal(
+        written,
+        tmp_path,
+        lambda table: table.set_column(
+            table.schema.get_field_index("value"), "value", table["value"].dictionary_encode()
+        ),
+    )
+    assert parquet.read(path).operations == parquet.read(written).operations
 
 
 def test_a_code_without_a_word_is_damage() -> None:
