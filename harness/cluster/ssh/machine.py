@@ -276,10 +276,11 @@ def _write(channel: paramiko.Channel, line: bytes) -> None:
 def _unpack(archive: bytes, target: Path, host: Host) -> None:
     """Files and folders, at their places under `target`: a host is not trusted with anything else."""
     try:
-        with tarfile.open(fileobj=io.BytesIO(archive)) as packed:
+        with tarfile.open(fileobj=io.BytesIO(archive), mode="r:") as packed:  # nothing that unpacks to more
             for member in packed:
                 _place(packed, member, target, host)
-    except (tarfile.TarError, LookupError) as error:  # LookupError: a second name of a file that is not in it
+    # LookupError: the second name of a file that is not in it. ValueError: a NUL in a name.
+    except (tarfile.TarError, LookupError, ValueError) as error:
         text = archive[:200].decode(errors="replace")
         raise ClusterError(f"the logs of {host.place} cannot be brought home: {text}") from error
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import io
 import json
 import os
@@ -279,6 +280,19 @@ def test_an_archive_of_logs_puts_nothing_anywhere_else(tmp_path: Path) -> None:
         _unpack(whole.getvalue(), tmp_path / "run", inventory.Host(host="h"))
     assert [path.name for path in tmp_path.rglob("*") if path.is_file()].count("log.jsonl") == 1
     assert not (tmp_path / "up").exists()
+
+
+def test_an_archive_that_is_no_plain_one_is_told(tmp_path: Path) -> None:
+    """If it failed, a host could end the run with a traceback, or fill this machine from a few bytes."""
+    with io.BytesIO() as whole:
+        with tarfile.open(fileobj=whole, mode="w") as archive:
+            member = tarfile.TarInfo("x")
+            member.size, member.pax_headers = 2, {"path": "nodes/n1/\0"}
+            archive.addfile(member, io.BytesIO(b"{}"))
+        odd = whole.getvalue()
+    for data in (odd, gzip.compress(odd), gzip.compress(odd)[:-9]):
+        with pytest.raises(ClusterError, match=r"^the logs of h:22 cannot be brought home: "):
+            _unpack(data, tmp_path, inventory.Host(host="h"))
 
 
 def fetch(folder: Path) -> subprocess.CompletedProcess[bytes]:
