@@ -123,14 +123,15 @@ def _note(record: Writer, why: str) -> None:
     """Note for a later judgement that the run broke off. A record without an event shows that by itself."""
     if not record.time_ns:
         return
+    value = why.encode(errors="backslashreplace").decode()  # it may name a file, and that need not be UTF-8
     with suppress(HarnessError):  # a record that cannot be written any more is cut off, which shows the same
-        record.record("info", "harness", FAILED, time_ns=record.time_ns, value=why)
+        record.record("info", "harness", FAILED, time_ns=record.time_ns, value=value)
 
 
 def _keep_traceback(folder: RunFolder, error: Exception) -> None:
     kept = folder.path / TRACEBACK
     with suppress(OSError):  # then the caller reports the error elsewhere
-        kept.write_text(traceback.format_exc())
+        kept.write_text(traceback.format_exc(), "utf-8", "backslashreplace")
         error.add_note(f"{TRACEBACK_NOTE}{kept}")
 
 

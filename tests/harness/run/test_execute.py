@@ -209,7 +209,7 @@ def test_a_bug_of_ours_keeps_its_traceback(
     """If it failed, one line would be all that is left of a bug, or it would be told as another one."""
 
     def breaks(*_: object) -> Plan:
-        raise ZeroDivisionError("our own bug")
+        raise ZeroDivisionError("our own bug in \udcff")  # the name of a file, say, which need not be UTF-8
 
     monkeypatch.setattr(executing, "simulated", breaks)
     if is_disk_full:
@@ -225,7 +225,22 @@ def test_a_bug_of_ours_keeps_its_traceback(
     if not is_disk_full:
         (kept,) = tmp_path.rglob("traceback.txt")
         assert str(kept) in notes[0]
-        assert "ZeroDivisionError: our own bug" in kept.read_text()
+        assert r"ZeroDivisionError: our own bug in \udcff" in kept.read_text()
+
+
+def test_an_error_in_the_middle_may_name_any_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If it failed, a path that is not UTF-8 would turn an inconclusive run into a bug of ours without a record."""
+
+    async def breaks(conductor: Conductor) -> None:
+        conductor._recorder.record("info", "harness", "begun", value=1)
+        await conductor.cluster.sleep_until(1)
+        conductor._recorder.record("info", "harness", "later", value=1)
+        raise ClusterError("/runs/\udcff: no space")
+
+    monkeypatch.setattr(Conductor, "run", breaks)
+    executed = execute(parts_of(QUICK), tmp_path)
+    assert executed.failure is not None
+    assert jsonl.read(executed.folder.history).events[-1].value == r"/runs/\udcff: no space"
 
 
 def test_a_violation_of_many_words_ends_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
