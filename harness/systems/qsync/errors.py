@@ -22,7 +22,7 @@ FAIL: dict[int, str] = {
     35: "no-such-index",
     36: "no-such-space",
     39: "field-missing",
-    40: "disk-write",  # no fault of ours damages disks under this table; a fault that does must say info
+    40: "disk-write",  # the log is cut back before the answer, and no fault of ours gives it back
     42: "access-denied",
     48: "unknown-request",
     69: "missing-field",
