@@ -192,6 +192,7 @@ def _parts(operation: Recorded) -> Iterator[Recorded]:
             yield structs.replace(operation, f="add", key=source, value=-amount)
             yield structs.replace(operation, f="add", key=target, value=amount)
         case "read", dict() as shown if operation.type == "ok":
-            for account, balance in shown.items():
-                if balance is not None:
+            # The bank opened before the load: a fresh read that shows no account has lost them all.
+            for account, balance in (shown or dict.fromkeys(ACCOUNTS)).items():
+                if balance is not None or not shown:
                     yield structs.replace(operation, key=account, value=balance)

@@ -6,11 +6,14 @@ from typing import Any
 
 import pytest
 
+from checkers.history.history import Header, History
+from checkers.history.operation import Event
 from harness.clients.operations import Add, Completion
 from harness.clients.reply import Replied
 from harness.plan.plan import Operation
+from harness.systems.qsync.promises import FIXED_OWNER
 from harness.workloads import WORKLOADS
-from harness.workloads.bank import SPACE, Bank
+from harness.workloads.bank import ACCOUNTS, OPENING, SPACE, Bank
 from harness.workloads.generators.generator import Value
 from nodes.iproto.messages import Answer
 from tests.harness.said import answered
@@ -41,3 +44,35 @@ def test_a_transfer_takes_first_what_it_gives() -> None:
     value: Value = {"from": "a3", "to": "a1", "amount": 7}
     asked = Bank().asked(Operation(at_ns=0, worker=0, f="transfer", value=value, node="n1"), value)
     assert asked.steps == (Add(SPACE, "a3", -7, 0), Add(SPACE, "a1", 7))
+
+
+@pytest.mark.parametrize(
+    ("shown", "role", "result"),
+    [
+        ({}, "owner", "invalid"),
+        ({}, "replica", "valid"),
+        (dict.fromkeys(ACCOUNTS, OPENING), "owner", "valid"),
+    ],
+)
+def test_a_fresh_read_without_any_account_is_found(shown: Value, role: str, result: str) -> None:
+    """If it failed, an owner could lose the whole bank for a while; a replica may be as old as that."""
+    accounts = dict.fromkeys(ACCOUNTS, OPENING)
+    told = [("open", accounts, "owner"), ("read", shown, role), ("read", accounts, "owner")]
+    events = [
+        Event(
+            index=2 * process + place,
+            time_ns=2 * process + place,
+            type="ok" if place else "invoke",
+            process=process,
+            f=f,
+            value=value,
+            node="n1",
+            role=role if place else None,
+            mode="read-confirmed" if f == "read" else None,
+        )
+        for process, (f, value, role) in enumerate(told)
+        for place in (0, 1)
+    ]
+    history = History.of(Header(nodes=("n1", "n2"), quorum=2), events)
+    (check,) = [each for each in Bank().checks(FIXED_OWNER, None) if each.name == "balances"]
+    assert check.run(history).result == result
