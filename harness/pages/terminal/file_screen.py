@@ -40,7 +40,7 @@ def asked_lines(verdict: Mapping[str, Any], *, colour: bool = False) -> Iterator
     """Results of the options that ask for more than a verdict."""
     yield from verified_lines(verdict)
     if "jepsen" in verdict:
-        yield f"results    Jepsen said {jepsen_words(verdict)}"
+        yield f"results    Jepsen said {printable(jepsen_words(verdict))}"
     yield from second_opinion_lines(verdict, colour=colour)
     yield from graph_lines(verdict)
 
@@ -80,7 +80,7 @@ def verified_lines(verdict: Mapping[str, Any]) -> Iterator[str]:
     without = f", {len(proofs['without'])} decided without proof" if proofs["without"] else ""
     yield f"verified  {proofs['accepted']} proofs accepted{without}"
     for reason in proofs["refused"][:3]:
-        yield f"  REFUSED  {reason}"
+        yield f"  REFUSED  {printable(reason)}"
 
 
 def _counts(verdict: Mapping[str, Any]) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from harness.pages.terminal.file_screen import asked_lines
 from harness.pages.terminal.last_screen import last_screen
 
 FOLDER = Path("results/default/20250101T090000Z-7")
@@ -121,3 +122,15 @@ def test_the_path_is_shown_from_where_one_stands(tmp_path: Path, monkeypatch: py
     """If it failed, the path would be too long to read in a usual checkout."""
     monkeypatch.chdir(tmp_path)
     assert "report  results/x/report.html" in last_screen(verdict(), tmp_path / "results" / "x")
+
+
+def test_no_word_of_a_file_steers_the_terminal() -> None:
+    """If it failed, a history from elsewhere could hide the verdict on it."""
+    told = {
+        "verified": {"accepted": 0, "without": [], "refused": ["key \x1b[2J: no"]},
+        "jepsen": "invalid",
+        "jepsen_checkers": ["a\x1b[2J"],
+    }
+    lines = list(asked_lines(told))
+    assert len(lines) == 3
+    assert all(line.isprintable() for line in lines)
