@@ -269,11 +269,7 @@ class Stepped:
             self._conductor.is_over = True
             for pending in list(self._conductor.waiting.values()):
                 pending.resolve(None)
-            while not self._run.done():
-                assert self.cluster.world.agenda.advance(), (
-                    "nothing is left to happen, and the run is not done"
-                )
-            self._run.result()
+            self._until(self._run.done)
         except HarnessError as error:
             failure = error.message
         left = Left.of(self.plan, self.cluster.files(), self.cluster.effects())

@@ -119,6 +119,15 @@ def test_the_same_steps_are_the_same_run() -> None:
     assert steps() == steps()
 
 
+def test_the_end_of_a_run_goes_on_by_no_assertion(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If it failed, a run would never end in a Python without assertions (`python -O`), in which time stood still."""
+    run = Stepped(**QSYNC)
+    monkeypatch.setattr(type(run.cluster.world.agenda), "advance", lambda agenda: False)
+    with pytest.raises(RuntimeError, match="nothing is left to happen"):
+        run.finish()
+    run.close()
+
+
 def test_operations_faults_and_time_are_as_told() -> None:
     """If it failed, a rule would do nothing, and the machine would find nothing."""
     run = Stepped(**QSYNC)
