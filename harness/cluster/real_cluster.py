@@ -319,9 +319,9 @@ class RealCluster(RealTime, Generic[N]):
     async def start_in(self, node: str, version: Which, otherwise: Which) -> str:
         """A node that refuses to start has not crashed: it then runs in `otherwise` again. Returns its last words."""
         processes = self.processes
+        await self._renew(node, version)  # what fails here is no refusal
         with processes.may_refuse(node) as last_words:
             try:
-                await self._renew(node, version)
                 if await processes.revive(node):
                     await self._until_up(node)
                 return ""

@@ -508,6 +508,35 @@ def test_a_daemon_that_does_not_answer_is_no_bug_of_ours(monkeypatch: pytest.Mon
         nodes.exchange(spec("n1"))
 
 
+def test_a_container_that_cannot_be_exchanged_is_no_refusal_of_its_node(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If it failed, a version would be said not to start on the files of another one because the daemon was busy."""
+    nodes, failures = (
+        nodes_of(Daemon()),
+        [ClusterError("the container of n1 cannot be removed: read timed out")],
+    )
+
+    def exchange(spec: ContainerSpec) -> None:
+        if failures:
+            raise failures.pop()
+
+    monkeypatch.setattr(nodes, "exchange", exchange)
+    cluster = ContainerCluster(
+        ContainerSettings(
+            talk=IPROTO,
+            configs={"n1": b""},
+            folder=tmp_path,
+            heartbeat_ns=1,
+            epoch_ns=0,
+            command=lambda _: (),
+        )
+    )
+    cluster._started, cluster._addresses["n1"] = nodes, "10.0.0.2"
+    with pytest.raises(ClusterError, match="the container of n1 cannot be removed"):
+        asyncio.run(cluster.start_in("n1", "to", "from"))
+
+
 def test_a_start_that_fails_is_over_when_it_says_so() -> None:
     """If it failed, a container that is made a moment later would be left behind: what a run left is removed only when
     its harness is dead."""
