@@ -289,8 +289,11 @@ def _spans(master: _Master, stretch: _Stretch) -> list[Picture]:
 
 def _put(points: list[list[int]], point: list[int], slot_us: int, *, is_kept: bool) -> None:
     """Add a point. Of a slot of time only the last one stays, and both ends of every fall of a queue."""
-    is_same_slot = bool(points) and points[-1][0] // slot_us == point[0] // slot_us
-    if is_same_slot and not is_kept and len(points) > 1 and points[-1][3] >= points[-2][3]:
+    is_same_slot = points[-1][0] // slot_us == point[0] // slot_us
+    ends_fall = any(
+        later[queue] < before[queue] for before, later in pairwise(points[-2:]) for queue in (1, 3)
+    )
+    if is_same_slot and not is_kept and not ends_fall and len(points) > 1:
         points[-1] = point
     else:
         points.append(point)

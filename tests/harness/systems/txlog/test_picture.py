@@ -13,7 +13,7 @@ from checkers.history.history import Header, History
 from harness.judge import Case
 from harness.run import finish
 from harness.systems.plans import planned
-from harness.systems.txlog.picture import BOXES, MARKS_MAX, POINTS, STRETCHES_MAX, drawn
+from harness.systems.txlog.picture import BOXES, MARKS_MAX, POINTS, STRETCHES_MAX, _put, drawn
 from nodes.records import Record, framed
 from nodes.txlog.journal import FILE
 
@@ -300,3 +300,13 @@ def test_a_defect_of_the_picture_takes_no_verdict_away(monkeypatch: pytest.Monke
     monkeypatch.setattr("harness.systems.txlog.picture.drawn", broken)
     plan = planned(system="txlog", cluster="sim")
     assert "a defect" in finish.drawings_of(Case(plan, NONE), {})["broken"]
+
+
+def test_both_ends_of_a_fall_stay_whichever_queue_falls() -> None:
+    """If it failed, a queue that loses entries and gets others within a slot would look as if it had lost fewer."""
+    for fallen in ([20, 3, 0, 4], [20, 5, 0, 2]):
+        points = [[0, 5, 0, 4]]
+        _put(points, [10, 5, 1, 4], 1000, is_kept=False)
+        _put(points, fallen, 1000, is_kept=True)
+        _put(points, [30, 5, 0, 4], 1000, is_kept=False)
+        assert points == [[0, 5, 0, 4], [10, 5, 1, 4], fallen, [30, 5, 0, 4]]
