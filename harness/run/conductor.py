@@ -317,10 +317,15 @@ class Conductor:
 
     async def _perform_all(self, operations: list[Operation]) -> None:
         for operation in operations:
-            if self._course.is_interrupted:
-                return
-            process, self._next_process = self._next_process, self._next_process + 1
-            await self._perform(operation, process, {}, phase="final")
+            until_ns = self.cluster.now_ns() + FINAL_TIMEOUT_NS
+            goes_on = True
+            while goes_on:
+                if self._course.is_interrupted:
+                    return
+                process, self._next_process = self._next_process, self._next_process + 1
+                done = await self._perform(operation, process, {}, phase="final")
+                # A queue that never ends, because its store gives elements out again, ends the reading of that queue.
+                goes_on = self.workload.goes_on(operation, done) and self.cluster.now_ns() < until_ns
 
     # ---- failover from outside
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from harness.clients.operations import Append, Take
 from harness.errors import WrongUse
 from harness.workloads.append import APPEND
 from harness.workloads.bank import Bank
@@ -33,6 +34,11 @@ WORKLOADS: dict[str, Workload] = {
     "unique-ids": UniqueIds(),
     "long-fork": LONG_FORK,
     "restore": Restore(),
+    "message-queue": Queue(
+        summary="elements put into queues and taken out, for stores that can do no more, such as message brokers",
+        weight=0,
+        uses=frozenset({Append, Take}),
+    ),
 }
 """Their order decides which of them a seed draws: a new one comes last."""
 

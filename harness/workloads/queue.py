@@ -1,7 +1,8 @@
 """Queues: elements go in at one end and come out at the other, once and in order.
 
-A queue is a list under one key. In the end each is drained, so that what never came out is lost. The queue moves on
-every few seconds, which bounds its length.
+A queue is a list under one key. In the end each is drained, so that what never came out is lost: by one transaction,
+or by takes until one finds nothing where the client can only put in and take out. The queue moves on every few seconds,
+which bounds its length.
 """
 
 from __future__ import annotations
@@ -48,6 +49,7 @@ class Queue(Workload):
     model: str = "queue"
     shares: frozenset[str] = frozenset({"stray_writes"})
     uses: frozenset[type] = frozenset({Append, Take, Read, Write})
+    """Without Read a queue is emptied by takes."""
     effects: Mapping[str, Declared] = field(
         default_factory=lambda: {"enqueue": "writes", "dequeue": "both", "drain": "both"}
     )
@@ -86,7 +88,11 @@ class Queue(Workload):
         return None
 
     def final_operations(self, plan: Plan, keys: list[str], owner: str) -> list[Operation]:
-        return [Operation(at_ns=0, worker=0, f="drain", key=key, node=owner) for key in keys]
+        f = "drain" if Read in self.uses else "dequeue"
+        return [Operation(at_ns=0, worker=0, f=f, key=key, node=owner) for key in keys]
+
+    def goes_on(self, operation: Operation, done: Completion) -> bool:
+        return operation.f == "dequeue" and done.type == "ok"
 
     def checks(self, promise: Promise, stricter: str | None) -> tuple[Check, ...]:
         is_whole = promise.has_whole_transactions(are_plain=False)  # a drain reads, and then writes
@@ -105,7 +111,9 @@ class Queue(Workload):
         )
 
     def missing(self, history: History) -> Iterator[str]:
-        yield from unread_keys(history, ("enqueue",), lambda each: each.f == "drain" and each.type == "ok")
+        yield from unread_keys(
+            history, ("enqueue",), lambda each: each.saw_empty or (each.f == "drain" and each.type == "ok")
+        )
 
 
 def _key(context: Context) -> str:

@@ -142,6 +142,10 @@ class Workload(ABC):
         mode = final_mode(plan)
         return [Operation(at_ns=0, worker=0, f="read", key=key, node=owner, mode=mode) for key in keys]
 
+    def goes_on(self, operation: Operation, done: Completion) -> bool:
+        """Whether a final operation that ended so is asked again: what it shows is a part of what is there."""
+        return False
+
     def everything(self, plan: Plan) -> Transaction | None:
         """Reads of all that a second cluster holds, one key a step. None: no second clusters begin from cuts of the
         first (`harness.run.second_clusters`)."""

@@ -7,6 +7,7 @@ import io
 from collections.abc import Awaitable
 from typing import Any
 
+import msgspec
 import pytest
 
 from checkers.history import jsonl
@@ -20,6 +21,7 @@ from harness.run.conductor import Conductor, step_ns_of
 from harness.run.course import Course
 from harness.run.monitor import Monitor
 from harness.systems.plans import planned
+from harness.workloads import WORKLOADS
 from nodes.iproto.messages import Answer, Call, Refusal, Request
 from tests.harness.fake_cluster import AsyncioCluster, FakeCluster
 from tests.harness.run.conducted import MILLISECOND_NS, PAUSE, Recorded, drawn, operation
@@ -158,6 +160,37 @@ def test_each_member_is_dumped_whoever_leads_in_the_end(monkeypatch: pytest.Monk
     history = Recorded(drawn(operation(10)), FakeCluster()).history
     assert leaders == []
     assert sorted(str(one.node) for one in history.dumps) == ["n2", "n3"]
+
+
+def test_a_queue_is_emptied_by_takes_until_one_finds_nothing_or_its_time_is_over() -> None:
+    """If it failed, a queue that a client cannot read as a whole would keep what is lost to itself; or a store that
+    gives out an element for ever would keep the run from ending."""
+    left = {"a": [11, 21], "b": []}
+
+    def answering(process: int, node: str, statement: Any) -> Reply | None:
+        if statement[0] != "take":
+            return None
+        key = statement[2]
+        element = 31 if key == "endless" else left[key].pop(0) if left[key] else None
+        return Replied(Answer(0, ({"committed": True, "role": "owner", "results": [element]},)))
+
+    loads = [
+        msgspec.structs.replace(operation(10 * place, "enqueue", key=key), value=place)
+        for place, key in enumerate(("a", "b", "endless"), 1)
+    ]
+    recorded = Recorded(drawn(*loads, workload="message-queue"), FakeCluster(answering=answering))
+    assert recorded.error is None
+    final = recorded.history.select(phase="final", f="dequeue")
+    assert [(one.key, one.value, one.error) for one in final if one.key != "endless"] == [
+        ("a", 11, None),
+        ("a", 21, None),
+        ("a", None, "empty"),
+        ("b", None, "empty"),
+    ]
+    endless = [one for one in final if one.key == "endless"]
+    assert 9 < ((endless[-1].complete_ns or 0) - endless[0].invoke_ns) / 1e9 < 11
+    sentences = list(WORKLOADS["message-queue"].missing(recorded.history))
+    assert sentences == ["1 key had no final read that had to be fresh, endless among them"]
 
 
 class HangsAtTheEnd(FakeCluster):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Hashable, Sequence
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -15,6 +17,7 @@ from checkers.history.history import Header, History
 from checkers.history.operation import Event
 from checkers.verdict import Verdict
 from harness.campaigns.hunt.seeds import try_seed
+from harness.clients import operations
 from harness.clients.operations import Done
 from harness.clients.reply import Lost, NotSent, Replied
 from harness.errors import WrongUse
@@ -163,6 +166,7 @@ FOUND_BY = {
     "set": {"set-full"},
     "counter": {"counter"},
     "queue": {"queues"},
+    "message-queue": {"queues"},
     "unique-ids": {"unique-ids"},
     "long-fork": {"durability", "long-fork"},
     "mixed-spaces": {"write-once"},
@@ -189,7 +193,10 @@ def test_a_confirmation_before_the_quorum_is_found(name: str) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    mostly_long((name for name in NAMES if name not in ("queue", "unique-ids")), quick=("bank", "register")),
+    mostly_long(
+        (name for name in NAMES if name not in ("queue", "message-queue", "unique-ids")),
+        quick=("bank", "register"),
+    ),
 )
 def test_an_acknowledgement_of_what_a_power_loss_takes_away_is_found(name: str) -> None:
     """If it failed, the workload would not see that acknowledged transactions are gone.
@@ -239,7 +246,7 @@ def test_writes_go_astray_and_clients_roam(name: str) -> None:
     assert len(set(stays)) == len({place for place, _ in stays}), (
         "a client that roams stays for half a second"
     )
-    assert name == "queue" or len({node for _, node in stays}) > 1
+    assert name.endswith("queue") or len({node for _, node in stays}) > 1
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -330,12 +337,23 @@ def test_asynchronous_rows_are_refused_where_the_system_has_no_space_for_them() 
         parts_of(plan)
 
 
+@pytest.mark.parametrize("name", sorted(set(WORKLOADS) - {"restore"}))
+def test_the_page_has_the_steps_of_a_workload(name: str) -> None:
+    """If it failed, an author would look in the code for the steps that a client must support."""
+    page = (Path(__file__).parents[3] / "docs" / "workloads.md").read_text()
+    table = page.partition("| steps that the client must support |")[2].partition("\n\n")[0]
+    rows = [line for line in table.splitlines() if f"`{name}`" in line]
+    steps = {word for line in rows for word in re.findall(r"`(\w+)`", line) if word in dir(operations)}
+    assert steps >= {step.__name__ for step in WORKLOADS[name].uses}
+
+
 LOST_UPDATES = {
     "append": {"transactional"},
     "rw-register": {"transactional"},
     "bank": {"bank"},
     "counter": {"counter"},
     "queue": {"queues"},
+    "message-queue": {"queues"},
     "unique-ids": {"unique-ids"},
 }
 """Not here: the workloads in which no transaction decides by what it read."""

@@ -27,6 +27,7 @@ DRAWN: dict[str, Draw] = {
     "set": lambda seed: tiny_domains.with_final_reads(seed, model="set"),
     "counter": lambda seed: tiny_objects.drawn(seed, model="counter", unique=False),
     "queue": tiny_domains.queue,
+    "message-queue": lambda seed: [each for each in tiny_domains.queue(seed) if each.f != "drain"],
     "bank": tiny_domains.bank,
     "restore": tiny_domains.bank,
     "long-fork": tiny_domains.long_fork,

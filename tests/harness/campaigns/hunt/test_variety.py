@@ -43,7 +43,7 @@ def test_seeds_differ_in_more_than_chance() -> None:
     }
     assert {"holds" in plan.faults for plan in plans} == {True, False}
     assert {"replace-node" in plan.faults for plan in plans} == {True, False}
-    assert {plan.workload for plan in plans} == set(WORKLOADS) - {"read-write", "restore"}
+    assert {plan.workload for plan in plans} == set(WORKLOADS) - {"read-write", "restore", "message-queue"}
     assert {plan.overlap for plan in plans} == {1, 2, 3}
     for name in ("moments", "membership", "rolling-restart", "timeouts", "quorum"):
         assert {name in plan.faults for plan in plans} == {True, False}
