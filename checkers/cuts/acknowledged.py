@@ -32,7 +32,7 @@ def out_of_bounds(
 ) -> tuple[list[Misplaced | None], list[str]]:
     """By cut (those of `members`) one misplaced transaction; and why a cut cannot be judged, "" if it can.
 
-    Both are empty if no operation changed something, or is of a transaction in the logs.
+    Both are empty if no operation is of a transaction in the logs, or changed something and was acknowledged.
     """
     logs = members.logs
     codes = {name: code for code, name in enumerate(logs.xids)}
