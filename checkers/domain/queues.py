@@ -20,6 +20,9 @@ Rules: lost, duplicated, never-enqueued, enqueued-by-failure, before-its-enqueue
 more often than it was put in by then), reordered (an element that surely went in first surely came out later, or later
 within one drain; not with `fifo` false).
 
+A store may promise less: that each comes out at least once (`again`). What is duplicated or reordered is a finding
+then, and that a later element came out is no proof.
+
 Cost: n log n. Cannot see: an answer "empty" that was wrong (the linearizable model `queue` can); the order in which
 elements put in twice came out.
 """
@@ -46,6 +49,8 @@ from checkers.verdict import Verdict, Witness
 NAME = "queues"
 GONE_MAX = 3
 MODEL = "what went in comes out once, in order"
+AT_LEAST_ONCE = "what went in comes out at least once"
+ALLOWED_AGAIN = ("duplicated", "reordered")
 
 
 @dataclass(slots=True)
@@ -96,9 +101,12 @@ class _Missing:
     proof: _Proof
 
 
-def check(history: History, *, fifo: bool = True, failed_cas_observes: bool = True) -> Verdict:
+def check(
+    history: History, *, fifo: bool = True, again: bool = False, failed_cas_observes: bool = True
+) -> Verdict:
     """Whether elements come out once and, if `fifo`, in order. Raises ModelError for a drain that shows no list.
 
+    `again`: they may come out again, and in another order; `findings` then say that some did.
     `failed_cas_observes`: whether a dequeue refused with "empty" surely found no element, as in `linearizable`.
     `details`: enqueued, dequeued, missing, forgiven, recovered (put in by an enqueue of unknown outcome), emptied.
     """
@@ -108,7 +116,7 @@ def check(history: History, *, fifo: bool = True, failed_cas_observes: bool = Tr
     begun = with_first_elements(history, "enqueue")
     for key, operations in by_key(begun.select(f=("enqueue", "dequeue", "drain"))).items():
         queue = _queue(operations, failed_cas_observes)
-        missing = _missing(queue, fifo)
+        missing = _missing(queue, fifo and not again)
         lost = _unexplained(queue, missing)
         names += [shown(each.put.value) for each in missing]
         witnesses += _from_nowhere(key, queue)
@@ -117,15 +125,28 @@ def check(history: History, *, fifo: bool = True, failed_cas_observes: bool = Tr
             witnesses += _reordered(key, queue)
         _count(counts, queue, len(missing), len(missing) - len(lost))
     came_out = f"{many(counts['dequeued'], 'element')} of {counts['enqueued'] + counts['recovered']} came out"
-    once = f", once each{' and in order' if fifo else ''}" if counts["dequeued"] else ""
+    is_once = counts["dequeued"] and not again
+    once = f", once each{' and in order' if fifo else ''}" if is_once else ""
     forgiven = f"; operations of unknown outcome may have taken {_listed(names)}" if names else ""
     details: dict[str, Any] = {**counts, "findings": []}
     if counts["enqueued"] and not counts["emptied"]:
         details["findings"] = [
             "the queue was never seen empty: what is missing cannot be told from what is left in it"
         ]
+    if again:
+        for rule in ALLOWED_AGAIN:
+            found = [each.summary for each in witnesses if each.rule == rule]
+            details["findings"] += [f"{many(len(found), rule + ' element')}: {found[0]}"] if found else []
+        witnesses = [each for each in witnesses if each.rule not in ALLOWED_AGAIN]
     judged = counts["enqueued"] + counts["dequeued"]
-    return verdict(NAME, MODEL, witnesses, details, judged=judged, valid=came_out + once + forgiven)
+    return verdict(
+        NAME,
+        AT_LEAST_ONCE if again else MODEL,
+        witnesses,
+        details,
+        judged=judged,
+        valid=came_out + once + forgiven,
+    )
 
 
 def gone_everywhere(history: History, dumps: Sequence[Operation]) -> Iterator[Witness]:

@@ -84,6 +84,9 @@ an isolation model of `checkers.transactional`, of transactions whose single wri
 ACKNOWLEDGED = Clause("acknowledged transactions", "as transactions")
 """Whether they are in the final state. "as transactions": where these are whole (`Promise.has_whole_transactions`);
 "stays": whatever their model allows a later transaction to miss, as read committed does."""
+QUEUES = Clause("queues", "as transactions")
+"""Elements that are put in and taken out. "as transactions": once and in order, where these are whole; "at least once":
+an acknowledged one is not lost, but may come out again, and in another order."""
 STRICT = "strict-serializable"
 QUORUM = Clause("quorum", "acknowledged only with a quorum")
 """Promised nothing: a write may be acknowledged while its owner reaches no other node."""
@@ -93,6 +96,7 @@ CLAUSES: Mapping[str, Clause] = {
     "plain_writes": PLAIN_WRITES,
     "transactions": TRANSACTIONS,
     "acknowledged": ACKNOWLEDGED,
+    "queues": QUEUES,
     "dirty_reads": DIRTY_READS,
     "linearizable_reads": LINEARIZABLE_READS,
     "owner_reads": OWNER_READS,
@@ -207,6 +211,7 @@ CHOICES: Mapping[str, tuple[str, ...]] = {
     "linearizable_reads": ("linearizable", ""),
     "transactions": ("as writes", ""),
     "acknowledged": ("as transactions", "stays"),
+    "queues": ("as transactions", "at least once"),
     "final_state": ("converged", ""),
     "asynchronous": ("as synchronous", "where answered"),
     "leaders": ("one leader a term", ""),

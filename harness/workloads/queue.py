@@ -27,7 +27,7 @@ from harness.clients.operations import (
 )
 from harness.errors import WrongUse
 from harness.plan.plan import SECOND_NS, Operation, Plan
-from harness.plan.promise import WRITES, Promise
+from harness.plan.promise import QUEUES, WRITES, Promise
 from harness.workloads.checks import Check, fresh_reads, kept_by, of_every_run, of_objects, refusals_observe
 from harness.workloads.common import HONESTY, mixed, unique, unread_keys
 from harness.workloads.generators import Context, Draft, Generator
@@ -95,14 +95,16 @@ class Queue(Workload):
         return operation.f == "dequeue" and done.type == "ok"
 
     def checks(self, promise: Promise, stricter: str | None) -> tuple[Check, ...]:
-        is_whole = promise.has_whole_transactions(are_plain=False)  # a drain reads, and then writes
+        is_again = promise.model(QUEUES) == "at least once"
+        # A drain reads, and then writes.
+        is_whole = not is_again and promise.has_whole_transactions(are_plain=False)
         reads = fresh_reads(promise, stricter)
         return (
             Check(
                 queues.NAME,
-                "what went in comes out once, and what went in first comes out first",
-                queues.MODEL if is_whole else "",
-                partial(queues.check, failed_cas_observes=refusals_observe(reads)),
+                "what went in comes out; and once, and in order, if that is promised",
+                queues.AT_LEAST_ONCE if is_again else queues.MODEL if is_whole else "",
+                partial(queues.check, again=is_again, failed_cas_observes=refusals_observe(reads)),
             ),
             of_objects(self.model, promise.model(WRITES) if is_whole else "", reads),
             HONESTY,

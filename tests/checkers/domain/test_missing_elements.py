@@ -67,6 +67,29 @@ def test_a_valid_verdict_names_what_was_forgiven() -> None:
     assert found.summary == "0 elements of 1 came out; operations of unknown outcome may have taken 5"
 
 
+@pytest.mark.parametrize(
+    ("calls", "rules", "findings"),
+    [
+        ([PUT, ("dequeue", "ok", 5), ("dequeue", "ok", 5), EMPTY], [], ["duplicated"]),
+        ([PUT, ("enqueue", "ok", 6), ("dequeue", "ok", 6), ("dequeue", "ok", 5), EMPTY], [], ["reordered"]),
+        ([PUT, ("enqueue", "ok", 6), ("dequeue", "ok", 6), TOOK_SOMETHING, EMPTY], [], []),
+        ([PUT, EMPTY, ("dequeue", "ok", 5), EMPTY], [], []),
+        ([PUT, EMPTY], ["lost"], []),
+        ([("dequeue", "ok", 5), EMPTY], ["never-enqueued"], []),
+        ([("dequeue", "ok", 5), PUT, EMPTY], ["before-its-enqueue"], []),
+    ],
+)
+def test_at_least_once_may_be_again_and_late_but_not_never(
+    calls: list[Call], rules: list[str], findings: list[str]
+) -> None:
+    """If it failed, a broker that delivers at least once would be blamed for a second delivery, or lose elements and be
+    called valid."""
+    found = queues.check(one_by_one(*calls), again=True)
+    assert [each.rule for each in found.witnesses] == rules, found.summary
+    assert [each.split()[1] for each in found.details["findings"]] == findings
+    assert "once" not in found.summary
+
+
 def test_an_equal_element_does_not_come_out_before_it_is_put_in_again() -> None:
     """If it failed, an element that comes out twice would pass if a client puts it in again later."""
     out = ("dequeue", "ok", 5)

@@ -144,6 +144,23 @@ def test_a_store_of_weak_isolation_may_promise_to_lose_nothing(name: str) -> Non
         assert run_here(checks["transactional"], history).result == "valid"
 
 
+@pytest.mark.parametrize("name", ["queue", "message-queue"])
+def test_a_broker_may_deliver_again_and_must_not_lose(name: str) -> None:
+    """If this fails, a broker cannot say what it promises: its second delivery is an anomaly, or its loss is none."""
+    put = [Line("invoke", 0, "enqueue", 1, key="q"), Line("ok", 0, "enqueue", 1, key="q")]
+    out = [Line("invoke", 0, "dequeue", key="q"), Line("ok", 0, "dequeue", 1, key="q")]
+    empty = [Line("invoke", 0, "dequeue", key="q"), Line("fail", 0, "dequeue", key="q", error="empty")]
+    broker = FIXED_OWNER.but(queues="at least once")
+    for lines, at_least_once in (((*put, *out, *out, *empty), "valid"), ((*put, *empty), "invalid")):
+        history = of_the_owner(name, [*lines])
+        for promise, result in ((FIXED_OWNER, "invalid"), (broker, at_least_once)):
+            checks = [each for each in WORKLOADS[name].checks(promise, None) if each.model]
+            found = [
+                run_here(each, history).result for each in checks if each.name in ("queues", "linearizable")
+            ]
+            assert ("invalid" if "invalid" in found else "valid") == result
+
+
 def test_a_queue_that_is_wrongly_called_empty_is_an_anomaly() -> None:
     """If this fails, the workload `queue` does not see what its model does; or sees it where nothing is promised."""
     history = of_the_owner("queue", WRONG_EMPTY)
