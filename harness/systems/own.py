@@ -46,7 +46,7 @@ from harness.faults.abilities import ALL_ABILITIES, Ability
 from harness.faults.membership import Membership
 from harness.plan.expectations import MIXED, READ_MIXES, Expectations
 from harness.plan.plan import SECOND_NS, Leadership, Options, Plan
-from harness.plan.promise import FINAL_STATE, TRANSACTIONS, Promise, must_be_promises
+from harness.plan.promise import CLAUSES, FINAL_STATE, Promise, must_be_promises
 from harness.systems.iproto_wire import IPROTO
 from harness.systems.parts import Members, Reports
 from harness.systems.qsync.calls import CALLS
@@ -301,11 +301,10 @@ class OwnStore(System):
         "replica".
         """
         has_dumps = Dump in self.client.speaks
-        isolation = self.promised.get("transactions", TRANSACTIONS.model)
-        of_transactions = f"; transactions over several keys: {isolation or 'nothing is promised'}"
+        others = (f"; {CLAUSES[name].name}: {word or 'no promise'}" for name, word in self.promised.items())
         promise = PROMISES[CONFIGURATION].but(
             configuration=f"{self.summary}, {LED[self.leader]}",
-            why=WHY + (of_transactions if isolation != TRANSACTIONS.model else ""),
+            why="".join((WHY, *others)),
             isolated_owner_rolls_back=False,
             may_end_under=self.may_end_under,
             has_leader=self.leader != "none",

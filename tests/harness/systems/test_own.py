@@ -424,6 +424,12 @@ def test_nothing_is_said_of_a_store_that_is_only_known_of_ours(leader: Leadershi
     assert "--configuration" not in repeat_line(parts.plan)
 
 
+def test_the_page_says_what_the_store_promises_otherwise() -> None:
+    """If it failed, the page of a broker that promises nothing of its order would rest on "one order of all"."""
+    store = OwnStore("a broker", promised={"queues": "at least once", "writes": ""})
+    assert store.promise(planned()).why.endswith("; queues: at least once; writes: no promise")
+
+
 def test_the_page_has_each_name_and_word_of_a_promise() -> None:
     """If it failed, authors would look for the words in the code."""
     page = (EXAMPLE.parent / "put-your-store-under-test.md").read_text()
