@@ -45,18 +45,15 @@ def check(history: History) -> Verdict:
     witnesses: list[Witness] = []
     for cell, cell_finals in _by_cell(finals).items():
         witnesses += _lost(history, cell, written.get(cell, ()), cell_finals)
-    acknowledged = sum(
-        effect.operation.type == "ok" for effects_of_cell in written.values() for effect in effects_of_cell
-    )
+    every = [effect.operation for of_cell in written.values() for effect in of_cell]
+    acknowledged = sum(operation.type == "ok" for operation in every)
+    submitted = sum(operation.is_submitted for operation in every)
     details: dict[str, Any] = {
         "acknowledged": acknowledged,
         "final_states": len(finals),
         "nodes": sorted({sight.operation.node for sight in finals if sight.operation.node is not None}),
         "vacuous": not acknowledged,
     }
-    submitted = any(
-        effect.operation.is_submitted for effects_of_cell in written.values() for effect in effects_of_cell
-    )
     valid = f"{acknowledged} acknowledged effects are in {len(finals)} final states, or were replaced"
     return verdict(
         NAME, MODEL, witnesses, details, judged=len(finals) and (acknowledged or submitted), valid=valid

@@ -459,3 +459,10 @@ def test_a_header_that_says_neither_is_refused(told: dict[str, Any]) -> None:
     history = replace(history_of(lines), header=Header(extra=told))
     verdict = run_safely(CHECKERS["bank"], history, name="bank")
     assert (verdict.result, "a number as total_amount" in verdict.summary) == ("unknown", True)
+
+
+def test_what_was_submitted_alone_is_counted() -> None:
+    """The number of judged writes would be true in place of a number."""
+    asked = Line("invoke", 0, "write", 7), Line("info", 0, "write", 7, error="submitted")
+    final = Line("invoke", 1, "read", phase="final"), Line("ok", 1, "read", 7, phase="final")
+    assert CHECKERS["durability"](history_of((*asked, *final))).details["judged"].__class__ is int
