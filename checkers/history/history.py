@@ -113,41 +113,23 @@ class History:
 
     @classmethod
     def of(
-        cls, header: Header, events: Sequence[Event], *, torn: str | None = None, first_line: int = 2
-    ) -> History:
-        """Pair `events` (in index order). `first_line` is the file's line of event 0, for messages.
-
-        Raises HistoryError if they do not add up.
-        """
-        return cls._of(header, tuple(events), operations_of(events, first_line), torn, first_line)
-
-    @classmethod
-    def stored(
-        cls,
-        header: Header,
-        events: StoredEvents,
-        operations: StoredOperations,
-        *,
-        torn: str | None = None,
-        first_line: int = 2,
-    ) -> History:
-        """A history of events that were read, and paired, as columns."""
-        return cls._of(header, events, operations, torn, first_line)
-
-    @classmethod
-    def _of(
         cls,
         header: Header,
         events: Sequence[Event],
-        operations: Sequence[Operation],
-        torn: str | None,
-        first_line: int,
+        *,
+        operations: StoredOperations | None = None,
+        torn: str | None = None,
+        first_line: int = 2,
     ) -> History:
+        """Pair `events` (in index order). `first_line` is the file's line of event 0, for messages.
+
+        `operations`: those of events that were read, and paired, as columns. Raises HistoryError if they do not add up.
+        """
         others = _others(events)
         return cls(
             header=header,
-            events=events,
-            operations=operations,
+            events=events if isinstance(events, StoredEvents) else tuple(events),
+            operations=operations_of(events, first_line) if operations is None else operations,
             faults=fault_spans([*_of_process(others, "nemesis", ())], first_line),
             states=tuple(_state(event, first_line) for event in _of_process(others, "monitor", ("state",))),
             crashes=tuple(_crash(event, first_line) for event in _of_process(others, "monitor", ("crash",))),

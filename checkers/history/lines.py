@@ -116,12 +116,8 @@ def read(record: Record, begin: int, header: Header, decode: Decode, torn_of: To
             made.append(paired_events(decoded(lines.at(invoke)), ended))
         return made
 
-    return History.stored(
-        header,
-        stored,
-        StoredOperations(operations, lambda: operations_of(stored, 2), some),
-        torn=scan.torn,
-    )
+    made = StoredOperations(operations, lambda: operations_of(stored, 2), some)
+    return History.of(header, stored, operations=made, torn=scan.torn)
 
 
 def changed(came: str) -> HistoryError:

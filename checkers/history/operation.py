@@ -247,41 +247,27 @@ def _kept_once(word: str | None) -> str | None:
 def paired(invoke: Event, completion: Event | None) -> Operation:
     """The operation of an invocation and what ended it (None: nothing did)."""
     assert isinstance(invoke.process, int), invoke
-    if completion is None:
-        return Operation(
-            type="info",
-            process=invoke.process,
-            f=intern(invoke.f),
-            key=_kept_once(invoke.key),
-            value=invoke.value,
-            invoke_index=invoke.index,
-            invoke_ns=invoke.time_ns,
-            complete_index=None,
-            complete_ns=None,
-            node=_kept_once(invoke.node),
-            role=_kept_once(invoke.role),
-            mode=_kept_once(invoke.mode),
-            error="no completion was recorded",
-            phase=invoke.phase,
-            wait=_kept_once(invoke.wait),
-        )
-    assert completion.type != "invoke", completion
-    answered = completion.value is not None and (completion.type == "ok" or _shows_logs(completion))
+    outcome: Outcome = "info"
+    told = invoke
+    if completion is not None:
+        assert completion.type != "invoke", completion
+        outcome, told = completion.type, completion
+    answered = told.value is not None and (outcome == "ok" or _shows_logs(told))
     return Operation(
-        type=completion.type,
+        type=outcome,
         process=invoke.process,
         f=intern(invoke.f),
         key=_kept_once(invoke.key),
-        value=completion.value if answered else invoke.value,
+        value=told.value if answered else invoke.value,
         invoke_index=invoke.index,
         invoke_ns=invoke.time_ns,
-        complete_index=completion.index,
-        complete_ns=completion.time_ns,
-        node=_kept_once(invoke.node if completion.node is None else completion.node),
-        role=_kept_once(invoke.role if completion.role is None else completion.role),
-        mode=_kept_once(invoke.mode if completion.mode is None else completion.mode),
-        error=_kept_once(completion.error),
+        complete_index=None if completion is None else completion.index,
+        complete_ns=None if completion is None else completion.time_ns,
+        node=_kept_once(invoke.node if told.node is None else told.node),
+        role=_kept_once(invoke.role if told.role is None else told.role),
+        mode=_kept_once(invoke.mode if told.mode is None else told.mode),
+        error="no completion was recorded" if completion is None else _kept_once(completion.error),
         phase=invoke.phase,
         wait=_kept_once(invoke.wait),
-        transaction=completion.transaction,
+        transaction=None if completion is None else completion.transaction,
     )

@@ -74,9 +74,8 @@ def read(
     untold = pairs(reader.untold)
     if not all(ended is not None and answers(asked, ended) for asked, ended in untold):
         return None
-    return History.stored(
-        header, stored, StoredOperations(operations, lambda: operations_of(stored, 2), some)
-    )
+    made = StoredOperations(operations, lambda: operations_of(stored, 2), some)
+    return History.of(header, stored, operations=made)
 
 
 def _at(file: Arrow, rows: Array, to_events: ToEvents) -> list[Event]:
