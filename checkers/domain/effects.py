@@ -2,7 +2,8 @@
 
 | operation | wrote | shows |
 |---|---|---|
-| write v (a list v: see txn), cas [old, new] or [old, new, was] | the cell of its key holds v, new | a cas: old |
+| write v (a list v: see txn) | the cell of its key holds v | |
+| cas [old, new] or [old, new, was] | the cell of its key holds new, if that is not old | old |
 | read | | the cell of its key: a value; of a list: its elements; of steps: see txn |
 | add v | the cell of its key has v | |
 | enqueue v; dequeue, drain | the cell of its key has v | elements |
@@ -17,6 +18,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from checkers.history.operation import Operation
+from checkers.history.value_rows import is_to_itself
 from checkers.history.values import Value, identity
 
 Cell = str | None
@@ -48,7 +50,7 @@ def effects(operation: Operation) -> Iterator[Effect]:
     match operation.f:
         case "write" if not isinstance(value, list):
             yield Effect(operation, cell, "holds", identity(value))
-        case "cas" if isinstance(value, list) and len(value) in (2, 3):
+        case "cas" if isinstance(value, list) and len(value) in (2, 3) and not is_to_itself(value):
             yield Effect(operation, cell, "holds", identity(value[1]))
         case "add" | "enqueue":
             yield Effect(operation, cell, "has", identity(value))

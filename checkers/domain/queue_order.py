@@ -36,7 +36,6 @@ from checkers.domain.proof import caught_up, is_judged, shown, verdict, while_ac
 from checkers.history.history import History
 from checkers.history.operation import Operation
 from checkers.history.value_kernels import NEVER
-from checkers.history.value_rows import is_to_itself
 from checkers.history.values import Value, many
 from checkers.verdict import Verdict, Witness
 
@@ -178,7 +177,7 @@ def _known(history: History, cells: dict[Cell, _Cell]) -> list[_Known]:
                 first.setdefault((name, value), sight.operation)
     known: list[_Known] = []
     for operation in history.operations:
-        written = [*effects(operation)] if operation.f in WRITERS and not _changes_nothing(operation) else []
+        written = [*effects(operation)] if operation.f in WRITERS else []
         names = tuple(dict.fromkeys(effect.cell for effect in written))
         if written and operation.type == "ok" and operation.complete_index is not None:
             known.append(_Known(operation, names, operation.complete_index))
@@ -193,11 +192,6 @@ def _known(history: History, cells: dict[Cell, _Cell]) -> list[_Known]:
                 soonest = min(showing, key=lambda operation: operation.complete_index or 0)
                 known.append(_Known(operation, names, soonest.complete_index or 0, soonest))
     return known
-
-
-def _changes_nothing(operation: Operation) -> bool:
-    """Whether it is a compare-and-set of a value with itself, which need not go into the queue."""
-    return operation.f == "cas" and is_to_itself(operation.value)
 
 
 def _completed(sight: Sight) -> int:

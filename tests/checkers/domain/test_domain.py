@@ -466,3 +466,12 @@ def test_what_was_submitted_alone_is_counted() -> None:
     asked = Line("invoke", 0, "write", 7), Line("info", 0, "write", 7, error="submitted")
     final = Line("invoke", 1, "read", phase="final"), Line("ok", 1, "read", 7, phase="final")
     assert CHECKERS["durability"](history_of((*asked, *final))).details["judged"].__class__ is int
+
+
+def test_a_cas_of_a_value_to_itself_that_failed_wrote_nothing() -> None:
+    """The value that another client wrote would be called that of the cas which failed."""
+    failed = Line("invoke", 0, "cas", [1, 1]), Line("fail", 0, "cas", [1, 1])
+    shows = Line("invoke", 1, "read"), Line("ok", 1, "read", 1)
+    assert CHECKERS["rollback-honesty"](history_of((*failed, *shows))).result == "valid"
+    other = Line("invoke", 0, "cas", [2, 1]), Line("fail", 0, "cas", [2, 1])
+    assert CHECKERS["rollback-honesty"](history_of((*other, *shows))).result == "invalid"
