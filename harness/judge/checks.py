@@ -9,6 +9,7 @@ from typing import Any
 from checkers.check import Check
 from checkers.history.declared import undeclared
 from checkers.history.history import History
+from checkers.history.values import many
 from checkers.verdict import Verdict
 from harness.doing import doing
 from harness.errors import WrongUse
@@ -86,5 +87,5 @@ def _left_out_by(key: str, checks: Sequence[Check], history: History) -> tuple[s
         known = ", ".join(list(keys)[:8]) + (", …" if len(keys) > 8 else "")
         raise WrongUse(f"--key {key!r} is not in this run: it has {known or 'no keys'}")
     others = len(keys) - 1
-    skipped = f"{', '.join(names)} judged the key {key} alone, and skipped {others} other keys"
+    skipped = f"{', '.join(names)} judged the key {key} alone, and skipped {many(others, 'other key')}"
     return (skipped,) if others else ()

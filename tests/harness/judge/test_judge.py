@@ -876,3 +876,10 @@ def test_a_drawn_plan_is_repeated_from_its_file(tmp_path: Path) -> None:
     path.parent.mkdir()
     path.write_bytes(to_json(plan))
     assert parsed(repeat_line(plan, path)) == plan
+
+
+def test_one_key_that_was_skipped_is_one() -> None:
+    """If this fails, the sentence of a verdict on one key counts "1 other keys"."""
+    verdict = judged([*good(), *operation(50, "write", 7, key="y")], key="x")
+    assert verdict["sentence"].startswith("Not all was judged: ")
+    assert "judged the key x alone, and skipped 1 other key." in verdict["sentence"]
