@@ -20,7 +20,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Any
 
-from checkers.check import Check, RunCheck, run_here
+from checkers.check import Check, run_here
 from checkers.history.history import History
 from checkers.history.members import at_the_end
 from checkers.limits import until_ended
@@ -96,7 +96,6 @@ def audit(
     history: History | None = None,
     checks: Sequence[Check] = (),
     effects: Sequence[Effect] = (),
-    run_check: RunCheck = run_here,
 ) -> Audit:
     """Judge the logs of a cluster, and repeat those of `checks` that change when the logs settle the history.
 
@@ -116,11 +115,11 @@ def audit(
 
     agree = Check(wal.NAME, "", "", lambda _: wal.check_replayed(replayed, settling, times))
     return Audit(
-        logs=_of_whole_logs(run_check(agree, history), replayed, history),
-        early=_early(history, effects, marks, run_check),
-        state=_state(history, effects, rules, run_check),
+        logs=_of_whole_logs(run_here(agree, history), replayed, history),
+        early=_early(history, effects, marks),
+        state=_state(history, effects, rules),
         settling=settling,
-        settled=_after_settling(settling, checks, run_check),
+        settled=_after_settling(settling, checks),
     )
 
 
@@ -129,13 +128,11 @@ def _is_final(logs: Sequence[NodeLog], rules: LogRules, history: History) -> boo
     return rules.is_complete(logs) and history.settled is True
 
 
-def _after_settling(
-    settling: Settled, checks: Sequence[Check], run_check: RunCheck
-) -> tuple[tuple[Check, Verdict], ...]:
+def _after_settling(settling: Settled, checks: Sequence[Check]) -> tuple[tuple[Check, Verdict], ...]:
     """The checks that settling changes, with their verdicts."""
     # An operation that happened stays one without an end: only those that did not happen change a verdict.
     judged_again = [check for check in checks if check.name in SETTLED_CHECKS and settling.did_not]
-    return tuple((check, run_check(check, settling.history)) for check in judged_again)
+    return tuple((check, run_here(check, settling.history)) for check in judged_again)
 
 
 def _read(
@@ -186,12 +183,7 @@ def _tells_when(history: History, effects: Sequence[Effect]) -> bool:
     return bool(effects) or history.header.cluster != "sim"
 
 
-def _early(
-    history: History,
-    effects: Sequence[Effect],
-    marks: Marks,
-    run_check: RunCheck,
-) -> Verdict | None:
+def _early(history: History, effects: Sequence[Effect], marks: Marks) -> Verdict | None:
     if not _tells_when(history, effects):
         return None
     if effects:
@@ -209,14 +201,12 @@ def _early(
                 linearizable_reads=rules.linearizable_reads,
             ),
         )
-        return run_check(by_record, history)
+        return run_here(by_record, history)
     by_clocks = Check(early.NAME, "", "", lambda recorded: early.check_by_clocks(recorded, marks.logs, marks))
-    return run_check(by_clocks, history)
+    return run_here(by_clocks, history)
 
 
-def _state(
-    history: History, effects: Sequence[Effect], rules: LogRules, run_check: RunCheck
-) -> Verdict | None:
+def _state(history: History, effects: Sequence[Effect], rules: LogRules) -> Verdict | None:
     if not any(isinstance(effect, Rested) for effect in effects):
         return None
     by_record = Check(
@@ -227,4 +217,4 @@ def _state(
             recorded, effects=effects, promotes=rules.promotes, has_votes=rules.has_votes
         ),
     )
-    return run_check(by_record, history)
+    return run_here(by_record, history)

@@ -62,8 +62,8 @@ class Case:
 
     `interrupted`, `failure`: how the run ended, as far as the record does not say it. `plan_file`: for the line that
     repeats the run. `names_faults`: the user named the faults, so each must take effect
-    (`harness.judge.evidence.named_faults`). `run_check` runs a check: here, or spread over workers. `given_promise`:
-    instead of that of the plan's system.
+    (`harness.judge.evidence.named_faults`). `run_check` runs a check, but for those of the audit: here, or spread over
+    workers. `given_promise`: instead of that of the plan's system.
     """
 
     plan: Plan
