@@ -617,12 +617,10 @@ def dependencies(
         write = f[micro] == WRITE
         source = NONE if write or before[touched] == NONE else maker[before[touched]]
         if source != NONE and owner[source] != txn and size < room:
-            edges[0, size], edges[1, size], edges[2, size], edges[3, size] = (
-                owner[source],
-                txn,
-                source,
-                micro,
-            )
+            edges[0, size] = owner[source]
+            edges[1, size] = txn
+            edges[2, size] = source
+            edges[3, size] = micro
             kinds[size] = 1
             size += 1
         kind = 0 if write else (3 if f[micro] == PREDICATE_READ else 2)
@@ -630,12 +628,10 @@ def dependencies(
         target = unread[key[micro]] if many else maker[after[touched]]
         while target != NONE and size < room:
             if owner[target] != txn:
-                edges[0, size], edges[1, size], edges[2, size], edges[3, size] = (
-                    txn,
-                    owner[target],
-                    micro,
-                    target,
-                )
+                edges[0, size] = txn
+                edges[1, size] = owner[target]
+                edges[2, size] = micro
+                edges[3, size] = target
                 kinds[size] = kind
                 size += 1
             target = next_unread[target] if many else NONE

@@ -230,7 +230,8 @@ def _examined(
             if attempt.result == "open" and promised in anomalies.weaker(model):
                 attempt = stronger
     with shielded():
-        if attempt.result == "refuted" and not _forbidden(promised) & findings.witnesses.keys():
+        forbidden = anomalies.forbidden(promised) | {anomalies.NO_ORDER}
+        if attempt.result == "refuted" and not forbidden & findings.witnesses.keys():
             # The time was over before less than all was found to have no order.
             _add_no_order(promised, prover, findings, numpy.flatnonzero(prover.known.committed == 1).tolist())
     return prover, findings, attempt
@@ -360,11 +361,6 @@ def _explain(
     _add_no_order(model, prover, findings, core)
 
 
-def _forbidden(promised: str) -> frozenset[str]:
-    """The names of what makes a history invalid."""
-    return anomalies.forbidden(promised) | {anomalies.NO_ORDER}
-
-
 def _add_no_order(model: str, prover: Prover, findings: _Findings, core: Sequence[int]) -> None:
     """Note that these transactions have no execution of the model."""
     explanation = Explanation(prover.columns, prover.workload)
@@ -408,7 +404,7 @@ def _prove_others(prover: Prover, findings: _Findings, *, is_open: bool) -> Iter
 
 def _verdict(promised: str, prover: Prover, findings: _Findings, attempt: Attempt, seconds: float) -> Verdict:
     columns, known = prover.columns, prover.known
-    forbidden = _forbidden(promised)
+    forbidden = anomalies.forbidden(promised) | {anomalies.NO_ORDER}
     violations = [name for name in findings.witnesses if name in forbidden]
     result, summary = _conclusion(promised, prover, findings, violations, attempt)
     models = anomalies.judged(has_real_time=columns.has_real_time)
@@ -425,7 +421,10 @@ def _verdict(promised: str, prover: Prover, findings: _Findings, attempt: Attemp
         "unsure": int((columns.outcome == INFO).sum()),
         "unsure_but_seen": int((known.committed == 1).sum() - (columns.outcome == OK).sum()),
         "edges": _edge_counts(known),
-        "anomalies": {name: findings.pictures[name] | _count(known, name) for name in findings.witnesses},
+        "anomalies": {
+            name: findings.pictures[name] | ({"count": known.counts[name]} if name in known.counts else {})
+            for name in findings.witnesses
+        },
         "violations": violations,
         "findings": [name for name in findings.witnesses if name not in forbidden],
         "undecided": list(findings.undecided),
@@ -478,10 +477,6 @@ def _conclusion(
     allowed = f"; it allows {', '.join(findings.witnesses)}, which was seen" if findings.witnesses else ""
     count = int((prover.known.committed == 1).sum())
     return "valid", f"nothing that {model} forbids shows in {many(count, 'transaction')}{allowed}"
-
-
-def _count(known: Analysis, name: str) -> dict[str, int]:
-    return {"count": known.counts[name]} if name in known.counts else {}
 
 
 def _edge_counts(known: Analysis) -> dict[str, int] | None:

@@ -101,21 +101,13 @@ class Columns:
     """Whether the events have an order between processes; if not, no model with real time is judged."""
 
     def __post_init__(self) -> None:
-        types = {"outcome": "int8", "f": "int8", "key": "int32", "length": "int32"}
-        for name in (
-            "outcome",
-            "process",
-            "invoke",
-            "complete",
-            "first",
-            "f",
-            "key",
-            "value",
-            "length",
-            "elements",
-        ):
+        types = {
+            **dict.fromkeys(("process", "invoke", "complete", "first", "value", "elements"), "int64"),
+            **dict.fromkeys(("key", "length"), "int32"),
+            **dict.fromkeys(("outcome", "f"), "int8"),
+        }
+        for name, wanted in types.items():
             column = getattr(self, name)
-            wanted = types.get(name, "int64")
             if column.dtype != wanted or column.ndim != 1 or not column.flags.c_contiguous:
                 raise ValueError(
                     f"expected {name} as contiguous {wanted}[…], got {column.dtype}, {column.ndim} axes"

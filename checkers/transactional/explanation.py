@@ -36,9 +36,10 @@ class Explanation:
     def cycle_witness(self, name: str, cycle: Cycle) -> Witness:
         """The cycle as proof of the anomaly `name`."""
         keys = {self.columns.key_name(int(self.columns.key[edge.cause])) for edge in cycle if edge.cause >= 0}
+        kinds = ", ".join(KINDS[edge.kind] for edge in cycle)
         return Witness(
             rule=name,
-            summary=f"{name}: {len(cycle)} transactions form a circle ({', '.join(_kinds(cycle))})",
+            summary=f"{name}: {len(cycle)} transactions form a circle ({kinds})",
             events=self._events(edge.source for edge in cycle),
             key=keys.pop() if len(keys) == 1 else None,
             explanation=self.sentences(cycle),
@@ -282,10 +283,6 @@ class Explanation:
 
 def _names(cycle: Cycle) -> dict[int, str]:
     return {edge.source: f"T{place + 1}" for place, edge in enumerate(cycle)}
-
-
-def _kinds(cycle: Sequence[Edge]) -> list[str]:
-    return [KINDS[edge.kind] for edge in cycle]
 
 
 def with_time(witness: Witness, history: History) -> Witness:

@@ -221,10 +221,7 @@ class Constraints:
     def order(self, kernels: Any, time: Time) -> Int32s | None:
         """An order of the participating nodes within the constraints; None if there is none."""
         graph, count = self.graph, len(time.taking_part)
-        wanted = numpy.ones(5, numpy.int8)
-        nodes, total = kernels.serial_order(
-            graph.offsets, graph.target, graph.kind, wanted, self.gate, self.closed
-        )
+        nodes, total = kernels.serial_order(graph.offsets, graph.target, self.gate, self.closed)
         if total < len(graph):
             return None
         chosen: Int32s = nodes[time.taking_part[nodes % count]]

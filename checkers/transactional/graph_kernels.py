@@ -107,20 +107,16 @@ def components(
 
 
 @kernel
-def serial_order(
-    offsets: Int64s, targets: Int32s, kinds: Int8s, wanted: Int8s, gate: Int64s, closed_by: Int32s
-) -> tuple[Any, int]:
-    """(order int32[…], its length): a topological order of the edges of wanted kinds, within real time; Kahn (1962).
+def serial_order(offsets: Int64s, targets: Int32s, gate: Int64s, closed_by: Int32s) -> tuple[Any, int]:
+    """(order int32[…], its length): a topological order of the edges, within real time; Kahn (1962).
 
     gate[node]: the node comes after all that `closed_by` holds at smaller events (NONE: no such wait); closed_by[event]
     is a node or NONE. The length is less than the number of nodes if there is a cycle.
     """
     nodes = len(offsets) - 1
     missing = numpy.zeros(nodes, int32)
-    for node in range(nodes):
-        for edge in range(offsets[node], offsets[node + 1]):
-            if wanted[kinds[edge]] == 1:
-                missing[targets[edge]] += 1
+    for edge in range(len(targets)):
+        missing[targets[edge]] += 1
     # Stable: the order is a proof of which the verdict has the SHA-256.
     by_gate = numpy.argsort(gate, kind="mergesort")
     gone = numpy.zeros(nodes, int8)
@@ -134,12 +130,11 @@ def serial_order(
             handled += 1
             gone[node] = 1
             for edge in range(offsets[node], offsets[node + 1]):
-                if wanted[kinds[edge]] == 1:
-                    there = targets[edge]
-                    missing[there] -= 1
-                    if missing[there] == 0 and let_in[there] == 1:
-                        order[total] = there
-                        total += 1
+                there = targets[edge]
+                missing[there] -= 1
+                if missing[there] == 0 and let_in[there] == 1:
+                    order[total] = there
+                    total += 1
         while event < len(closed_by) and (closed_by[event] == NONE or gone[closed_by[event]] == 1):
             event += 1
         # Not >=: what begins at the event at which another one ended is concurrent with it.

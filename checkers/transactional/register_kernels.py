@@ -184,24 +184,20 @@ def dependencies(
             continue
         txn = owner[micro]
         if f[micro] != WRITE and is_made(touched, f, owner, committed) and size < room:
-            edges[0, size], edges[1, size], edges[2, size], edges[3, size] = (
-                owner[touched],
-                txn,
-                touched,
-                micro,
-            )
+            edges[0, size] = owner[touched]
+            edges[1, size] = txn
+            edges[2, size] = touched
+            edges[3, size] = micro
             kinds[size] = 1
             size += 1
         kind = 0 if f[micro] == WRITE else (3 if f[micro] == PREDICATE_READ else 2)
         for place in range(offsets[touched], offsets[touched + 1]):
             target = later[place]
             if owner[target] != txn and is_made(target, f, owner, committed) and size < room:
-                edges[0, size], edges[1, size], edges[2, size], edges[3, size] = (
-                    txn,
-                    owner[target],
-                    micro,
-                    target,
-                )
+                edges[0, size] = txn
+                edges[1, size] = owner[target]
+                edges[2, size] = micro
+                edges[3, size] = target
                 kinds[size] = kind
                 size += 1
     return edges[0, :size], edges[1, :size], kinds[:size], edges[2, :size], edges[3, :size], whole
