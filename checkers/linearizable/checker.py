@@ -239,7 +239,7 @@ class _RegisterSearch:
         return decide_columns(self._columns(), limits, with_order=True, way=way)
 
     def _columns(self) -> Columns:
-        return of_registers(self.calls.registers(self.places), slice(None))
+        return of_registers(self.calls.registers(self.places))
 
     def names_in_order(self) -> list[int] | None:
         decision, columns = self.decision, self._columns()
@@ -461,7 +461,8 @@ def _proofs(searches: Sequence[Search], operations_max: int) -> dict[str, Any]:
     """The proofs, those of invalid keys first, and how many keys were decided without one."""
     kept: list[dict[str, Any]] = []
     left = operations_max
-    decided = sorted((search for search in searches if search.decision.result != "unknown"), key=_valid_last)
+    decided = [search for search in searches if search.decision.result != "unknown"]
+    decided.sort(key=lambda search: search.decision.result == "yes")
     proof: dict[str, Any] | None
     for search in decided:
         if (search.decision.result == "yes" and search.count > left) or not search.has_names:
@@ -475,10 +476,6 @@ def _proofs(searches: Sequence[Search], operations_max: int) -> dict[str, Any]:
             kept.append(proof)
             left -= len(proof.get("operations", ()))
     return {"proofs": kept, "decided_without_proof": len(decided) - len(kept)}
-
-
-def _valid_last(searched: Search) -> bool:
-    return searched.decision.result == "yes"
 
 
 def _verdict(

@@ -108,13 +108,13 @@ def tied(columns: Columns) -> bool:
     return len(numpy.unique(ranks)) < len(ranks)
 
 
-def of_registers(registers: Registers, rows: Array | slice) -> Columns:
-    """The calls in these rows, all on one register."""
-    kind = registers.kind[rows]
-    codes, values = _codes(numpy.concatenate((registers.old[rows], registers.new[rows])))
+def of_registers(registers: Registers) -> Columns:
+    """The calls, all on one register."""
+    kind = registers.kind
+    codes, values = _codes(numpy.concatenate((registers.old, registers.new)))
     old, new = codes[: len(kind)], codes[len(kind) :]
     return Columns(
-        invoke=registers.invoke[rows], complete=registers.complete[rows], kind=kind,
+        invoke=registers.invoke, complete=registers.complete, kind=kind,
         old=numpy.where(kind == OVERWRITE, NOTHING, old), new=numpy.where(kind <= REFUSE, NOTHING, new), values=values,
     )  # fmt: skip
 

@@ -28,8 +28,7 @@ class Reason:
 
 def witness(model: Model, proof: Proof, key: str | None, history: Sequence[Operation]) -> Witness:
     """The witness of a proof. `history` are all operations on the key, those that failed included; empty: unknown."""
-    is_told = isinstance(model, Register) and bool(history)
-    reason = _reason(proof, history, model.initial) if is_told else _NO_ORDER
+    reason = _reason(proof, history, model.initial) if isinstance(model, Register) and history else _NO_ORDER
     failing = proof.failing.operation
     shown = [subject.operation for subject in proof.subjects]
     named = [*shown, *reason.operations, *_makers(proof)]

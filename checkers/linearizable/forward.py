@@ -58,9 +58,9 @@ def search(
     return _Search(columns, limits, list(range(len(steps.states))), steps, ties=tied(columns)).run()
 
 
-def search_columns(columns: Columns, limits: Limits, starts: Sequence[int] = (0,)) -> Decision:
+def search_columns(columns: Columns, limits: Limits) -> Decision:
     """The same for a register's calls as columns with ranks that are all different."""
-    return _Search(columns, limits, list(starts), None).run()
+    return _Search(columns, limits, [0], None).run()
 
 
 class _Steps:

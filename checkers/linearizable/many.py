@@ -54,9 +54,8 @@ def joined(registers: Sequence[Columns]) -> Many:
     flat = {name: numpy.concatenate([getattr(columns, name) for columns in ranked]) for name in names}
     bounds = numpy.zeros(len(ranked) + 1, dtype=numpy.int64)
     numpy.cumsum([len(columns) for columns in ranked], out=bounds[1:])
-    return Many(
-        calls=Columns(**flat, values=int(values.max(initial=1))), bounds=bounds, values=values
-    )  # fmt: skip
+    calls = Columns(**flat, values=int(values.max(initial=1)))
+    return Many(calls=calls, bounds=bounds, values=values)
 
 
 def regrouped(registers: Registers, order: Array, bounds: Array) -> Many:

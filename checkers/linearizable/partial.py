@@ -83,7 +83,7 @@ def _chosen(ends: Iterable[Partial], calls: int) -> tuple[Partial, ...]:
 
 
 def possible_values(
-    model: Register, calls: Sequence[Call], place: int, start: State, limits: Limits = VALUE_LIMITS
+    model: Register, calls: Sequence[Call], place: int, start: State
 ) -> tuple[State, ...] | None:
     """The values that the read at `place` could have returned: with each of them all calls have an order from `start`.
 
@@ -100,7 +100,7 @@ def possible_values(
     possible = []
     for value in candidates:
         answered = replace(read, action=Action("observe", "read", (value,)))
-        decision = search(model, [*calls[:place], answered, *calls[place + 1 :]], limits, (start,))
+        decision = search(model, [*calls[:place], answered, *calls[place + 1 :]], VALUE_LIMITS, (start,))
         if not decision.is_decided:
             return None
         if decision.result == "yes":
