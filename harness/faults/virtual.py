@@ -90,7 +90,8 @@ class VirtualFault:
         for pair in watched:
             if not network.is_cut(pair):
                 network.effects.pop(pair, None)
-        return not quiet
+        # Another fault may have stopped or cut all of them meanwhile: then nothing came, and nothing could.
+        return False if quiet else True if any(effect.passed for effect in effects.values()) else None
 
     def _both_up(self, pair: Pair) -> bool:
         return all(self.hands.world.machines[name].state == "up" for name in pair)

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 from collections.abc import Callable, Iterator, Sequence
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from harness.faults import cut as partitions
-from harness.faults.fault import Link
+from harness.faults.fault import Fault, Link
+from harness.faults.virtual import VirtualFault, VirtualHands
+from nodes.world.network import Effect
 
 Shape = Callable[[Sequence[str], str, random.Random], tuple[Link, ...]]
 SEEDS = range(20)
@@ -143,3 +148,26 @@ def test_a_single_node_has_nobody_to_be_cut_from() -> None:
     """If it failed, a cluster of one would be partitioned from nobody, and the run pass for one with a fault."""
     assert partitions.isolate("n1", ["n1"]) == ()
     assert partitions.isolate_owner(["n1"], "n1", random.Random(1)) == ()
+
+
+@pytest.mark.parametrize(
+    ("passed", "goes_down", "healed"), [(1, False, True), (0, True, None), (1, True, True)]
+)
+def test_a_partition_has_healed_only_if_something_came_through(
+    passed: int, goes_down: bool, healed: bool | None
+) -> None:
+    """If it failed, a cut whose nodes were stopped before a message came would be said to have been seen to heal."""
+    pair = ("n1", "n2")
+    machines = {name: SimpleNamespace(state="up") for name in pair}
+    effects: dict[Link, Effect] = {}
+    network = SimpleNamespace(effects=effects, is_used=lambda _: True, is_cut=lambda _: False)
+
+    async def sleep_until(time_ns: int) -> None:
+        effects[pair].passed += passed
+        machines["n2"].state = "down" if goes_down else "up"
+
+    agenda = SimpleNamespace(now_ns=0)
+    world: Any = SimpleNamespace(network=network, machines=machines, agenda=agenda)
+    fault = Fault(id=0, name="cut", does="cut", at_ns=0, until_ns=1, links=(pair,))
+    at_work = VirtualFault(fault, VirtualHands(world, sleep_until, heartbeat_ns=1))
+    assert asyncio.run(at_work.traffic_passes([pair])) is healed
