@@ -244,17 +244,13 @@ class Pairing:
         if not len(process):
             return True
         last = int(process.max())
-        if process.min() < 0 or last > min(_places_max(self._most), PROCESS_MAX):
+        if process.min() < 0 or last > min(4 * self._most + 1_000_000, PROCESS_MAX):
             return False
         if last >= len(self._running):
             wider = numpy.zeros(1 << last.bit_length(), dtype=numpy.int64)
             wider[: len(self._running)] = self._running
             self._running = wider
         return True
-
-
-def _places_max(events: int) -> int:
-    return 4 * events + 1_000_000
 
 
 def grouped(key: Array, keys: int) -> tuple[Array, Array]:

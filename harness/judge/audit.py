@@ -123,11 +123,6 @@ def audit(
     )
 
 
-def _is_final(logs: Sequence[NodeLog], rules: LogRules, history: History) -> bool:
-    # A record that does not say whether nodes settled is not final: a row that is missing may still have come.
-    return rules.is_complete(logs) and history.settled is True
-
-
 def _after_settling(settling: Settled, checks: Sequence[Check]) -> tuple[tuple[Check, Verdict], ...]:
     """The checks that settling changes, with their verdicts."""
     # An operation that happened stays one without an end: only those that did not happen change a verdict.
@@ -143,7 +138,9 @@ def _read(
     if history is None:
         return replayed, None, None
     marks = Marks.of(history, replayed)
-    settled = wal.settle(history, replayed, is_final=_is_final(logs, rules, history), marks=marks)
+    # A record that does not say whether nodes settled is not final: a row that is missing may still have come.
+    is_final = rules.is_complete(logs) and history.settled is True
+    settled = wal.settle(history, replayed, is_final=is_final, marks=marks)
     return replayed, marks, settled
 
 

@@ -31,12 +31,9 @@ def sentence(
     text = _sentence(outcome, verdicts, evidence, term_of)
     if not left_out:
         return text
-    rest = "" if outcome == "unknown" and _nothing_undecided(verdicts) else f" {text}"
+    is_all_valid = all(verdict.result == "valid" for verdict in verdicts)
+    rest = "" if outcome == "unknown" and is_all_valid else f" {text}"
     return f"Not all was judged: {'; '.join(left_out)}.{rest or ' Nothing wrong was found in the rest.'}"
-
-
-def _nothing_undecided(verdicts: Sequence[Verdict]) -> bool:
-    return all(verdict.result == "valid" for verdict in verdicts)
 
 
 def _sentence(

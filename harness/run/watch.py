@@ -89,7 +89,8 @@ class Watch:
 
     def judge_finished(self) -> str:
         """Judge the keys that are finished by now, and the crashes; a sentence if one of them is a violation."""
-        due = [name for name, key in self._keys.items() if self._is_finished(key)]
+        late_ns = self._time_ns - LEFT_ALONE_NS
+        due = [name for name, key in self._keys.items() if not key.open_processes and key.last_ns <= late_ns]
         if not due and not self._has_news:
             return ""
         others = History.of(self._header, self._others)
@@ -105,9 +106,6 @@ class Watch:
                 del self._keys[name]
             return violation
         return violation or self._judged(due, others, of_keys)
-
-    def _is_finished(self, key: _Key) -> bool:
-        return not key.open_processes and key.last_ns + LEFT_ALONE_NS <= self._time_ns
 
     def _judged(self, names: Sequence[str], others: History, checks: Sequence[Check]) -> str:
         """Judge all that happened under these keys, and let them go."""

@@ -68,7 +68,7 @@ class Register(Workload):
             node, value = drawn_write(plan, context), unique(worker, 2 * count)
             # Nothing is drawn where the plan does not ask for it: seeds of plans without it stay as they are.
             if plan.write_once > 0 and context.chance.random() < plan.write_once:
-                return Draft("write", _key_of_its_own(context, value), value, node=node)
+                return Draft("write", f"{_epoch(context)}{ONCE}{value}", value, node=node)
             is_deletion = plan.deletes > 0 and context.chance.random() < plan.deletes
             return Draft("write", _key(context), None if is_deletion else value, node=node)
 
@@ -184,11 +184,6 @@ def _deleted(results: Sequence[object], role: str | None, mode: str | None) -> C
 def _key(context: Context) -> str:
     """A key of the present set."""
     return f"{_epoch(context)}-{context.chance.choice(PLACES)}"
-
-
-def _key_of_its_own(context: Context, value: int) -> str:
-    """A key that no other write has."""
-    return f"{_epoch(context)}{ONCE}{value}"
 
 
 def _epoch(context: Context) -> str:

@@ -36,9 +36,8 @@ class Relays(Commands):
             (home, {**arguments, **({} if share is None else {"links": share})})
             for home, share in self._concerned(links)
         ]
-        answers = await asyncio.gather(
-            *(self._relay_of(home).ask(command, **given) for home, given in requests)
-        )
+        relays: dict[str, Relay | Machine] = {CLIENT: self._here, **self._machines}
+        answers = await asyncio.gather(*(relays[home].ask(command, **given) for home, given in requests))
         merged: dict[str, Any] = {}
         if any("at_ns" in answer for answer in answers):
             merged["at_ns"] = time.monotonic_ns()
@@ -60,9 +59,6 @@ class Relays(Commands):
             for end in link:
                 shares.setdefault(names[end], {})[link] = None
         return [(home, list(share)) for home, share in shares.items()]
-
-    def _relay_of(self, home: str) -> Relay | Machine:
-        return self._here if home == CLIENT else self._machines[home]
 
     def _merged(self, answers: Iterable[tuple[str, Mapping[str, Any]]]) -> list[dict[str, Any]]:
         rows: dict[LinkName, dict[str, Any]] = {}

@@ -56,7 +56,8 @@ def missing_steps(plan: Plan, history: History) -> Iterator[str]:
     refused = [fault for fault in history.faults if was_refused(fault)]
     for fault in refused:
         yield f"the {fault.does} could not be done: {fault.evidence.get('detail')}"
-    if refused or plan.drawn is not None or not _asks_for_upgrade(plan):
+    is_asked = UPGRADE in plan.faults or ("rolling" in plan.faults and plan.node_from is not None)
+    if refused or plan.drawn is not None or not is_asked:
         return
     upgraded = {
         node
@@ -67,7 +68,3 @@ def missing_steps(plan: Plan, history: History) -> Iterator[str]:
     waiting = [node for node in at_the_end(history) if node not in upgraded]
     if waiting:
         yield f"the rolling upgrade did not come to {', '.join(waiting)}; {SHORT_OF_TIME}"
-
-
-def _asks_for_upgrade(plan: Plan) -> bool:
-    return UPGRADE in plan.faults or ("rolling" in plan.faults and plan.node_from is not None)

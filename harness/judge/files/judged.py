@@ -24,7 +24,6 @@ from checkers.history.start import Start
 from checkers.limits import Limits
 from checkers.models import ALIASES, MODELS, is_promised, promise_of, promises
 from checkers.proofs.meaning import Terms
-from checkers.verdict import Verdict
 from harness.errors import StoreError, WrongUse
 from harness.judge import EXIT_CODES, FORMAT, VERSION, Outcome, outcome_of
 from harness.judge.causes import headline
@@ -162,16 +161,17 @@ def left_out(history: History, model: str) -> set[str]:
 def _document(asked: Asked, history: History, judgement: Judgement, hint: str) -> dict[str, Any]:
     evidence = _evidence(history, left_out(history, judgement.model))
     outcome = outcome_of([judgement.result], evidence["missing"])
+    subject = "" if asked.key is None else f"Of the key {asked.key} alone: "
     return {
         "format": FORMAT,
         "version": VERSION,
         "outcome": outcome,
         "exit_code": EXIT_CODES[outcome],
-        "sentence": f"{_subject(asked)}{_sentence(outcome, judgement, evidence)}{hint}",
+        "sentence": f"{subject}{_sentence(outcome, judgement, evidence)}{hint}",
         "promise": {
             promised.checker: promised.model
             for promised in judgement.verdicts
-            if _is_promised(promised, judgement)
+            if promised.model and is_promised(promised, judgement.promise)
         },
         "violations": list(judgement.violations),
         "findings": _findings(judgement),
@@ -187,10 +187,6 @@ def _document(asked: Asked, history: History, judgement: Judgement, hint: str) -
         },
         "file": str(asked.path),
     }
-
-
-def _is_promised(verdict: Verdict, judgement: Judgement) -> bool:
-    return bool(verdict.model) and is_promised(verdict, judgement.promise)
 
 
 def _findings(judgement: Judgement) -> list[dict[str, str]]:
@@ -237,11 +233,6 @@ def missing_of(ok: int, torn: str | None) -> list[str]:
 def nothing_of(missing: Iterable[str]) -> str:
     """The sentence of an inconclusive file."""
     return f"Nothing can be said of this file: {'; '.join(missing)}."
-
-
-def _subject(asked: Asked) -> str:
-    """The beginning of the sentence if only one key of the file is judged."""
-    return "" if asked.key is None else f"Of the key {asked.key} alone: "
 
 
 def _sentence(outcome: Outcome, judgement: Judgement, evidence: Mapping[str, Any]) -> str:
