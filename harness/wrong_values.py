@@ -69,7 +69,9 @@ def _what(text: str) -> str:
     if not text.startswith("Expected "):
         return text if text[:2].isupper() else text[:1].lower() + text[1:]
     words = re.sub(r"`([^`]*)`", lambda found: _kinds(found[1]), text.removeprefix("Expected "))
-    words = re.sub(r" (>=|<=|>|<) (\S+)", lambda found: f" {_BOUNDS[found[1]]} {_number(found[2])}", words)
+    words = re.sub(
+        r" (>=|<=|>|<) (\S+)", lambda found: f" {_BOUNDS[found[1]]} {found[2].removesuffix('.0')}", words
+    )
     return f"expected {words.replace('a text of length of at least 1', 'a text that is not empty')}"
 
 
@@ -77,11 +79,6 @@ def _kinds(types: str) -> str:
     """`int | str | null` → a whole number, a text or nothing."""
     kinds = list(dict.fromkeys(_KINDS.get(each.strip(), each.strip()) for each in types.split("|")))
     return kinds[0] if len(kinds) == 1 else f"{', '.join(kinds[:-1])} or {kinds[-1]}"
-
-
-def _number(text: str) -> str:
-    """20 rather than 20.0."""
-    return text.removesuffix(".0")
 
 
 def _known(type_: Any, steps: list[tuple[str, str]]) -> list[str]:

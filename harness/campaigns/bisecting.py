@@ -40,10 +40,6 @@ class Commit:
     title: str
     day: str
 
-    @property
-    def short(self) -> str:
-        return self.hash[:12]
-
 
 @dataclass(frozen=True, slots=True)
 class CommitRuns:
@@ -127,7 +123,7 @@ class Bisection:
 
     def _ask(self, commit: Commit, place: int, whole: int) -> Answer:
         judged = self._judge(commit.hash)
-        self.tell(f"{commit.short} ({place + 1} of {whole}) {_line(judged)}")
+        self.tell(f"{commit.hash[:12]} ({place + 1} of {whole}) {_line(judged)}")
         return judged.answer
 
     def _judge(self, commit: str, *, is_good: bool = False, stops: bool = True) -> CommitRuns:

@@ -11,7 +11,7 @@ from harness.campaigns import compare, compared, coverage, documents
 from harness.campaigns.journal import Journal
 from harness.campaigns.nightly import NIGHTS
 from harness.campaigns.summary import stored, tone
-from harness.pages.tables_page import Cell, Page, Section, cell_html
+from harness.pages.tables_page import Cell, Section, cell_html
 from harness.serve.index import GOES_ON, Run, goes_on
 from harness.serve.sheets import Sheet, macro, run_link, shown
 
@@ -93,18 +93,14 @@ def _grid(book: Journal) -> Section:
 def two_nights(earlier: Journal, later: Journal, others: Sequence[Journal]) -> Sheet:
     upto = [other for other in others if other.head.begun <= later.head.begun]
     page = compared.page(compare.compare(earlier, later), compare.trend(upto, NIGHTS), _link_of_run)
-    return _of_page(page, "Campaigns", (("A", campaign_link(earlier)), ("B", campaign_link(later))))
-
-
-def _of_page(page: Page, place: str, links: tuple[tuple[str, str], ...]) -> Sheet:
     return Sheet(
         title=page.title,
-        place=place,
+        place="Campaigns",
         tone=page.tone,
         badge=page.badge,
         sentence=page.sentence,
         facts=page.facts,
-        links=links,
+        links=(("A", campaign_link(earlier)), ("B", campaign_link(later))),
         body=shown(page.sections),
     )
 

@@ -19,8 +19,11 @@ Draw = Callable[[Context, int], Draft]
 
 def mixed(plan: Plan, *parts: tuple[float, Draw]) -> Generator:
     """Each worker's share of the plan's rate, drawn from these by their weights."""
-    mix = Mix(tuple((weight, Each(make)) for weight, make in parts))
-    return Until(Stagger(mix, int(plan.workers / plan.rate * SECOND_NS)), plan.time_limit_ns)
+    return paced(plan, Mix(tuple((weight, Each(make)) for weight, make in parts)))
+
+
+def paced(plan: Plan, operations: Generator) -> Generator:
+    return Until(Stagger(operations, int(plan.workers / plan.rate * SECOND_NS)), plan.time_limit_ns)
 
 
 def unique(worker: int, count: int) -> int:

@@ -16,7 +16,8 @@ from checkers.history.operation import Operation as Recorded
 from harness.plan.plan import SECOND_NS, Plan
 from harness.plan.promise import Promise
 from harness.workloads.checks import Check
-from harness.workloads.generators import Context, Draft, Generator, Stagger, Until
+from harness.workloads.common import paced
+from harness.workloads.generators import Context, Draft, Generator
 from harness.workloads.generators.generator import Next
 from harness.workloads.reads import drawn_read
 from harness.workloads.transactions import Transactions, micros_of
@@ -57,8 +58,7 @@ class LongFork(Transactions):
         return ("rw-register",)
 
     def generator(self, plan: Plan, worker: int) -> Generator:
-        pause_ns = int(plan.workers / plan.rate * SECOND_NS)
-        return Until(Stagger(Turns(plan, worker), pause_ns), plan.time_limit_ns)
+        return paced(plan, Turns(plan, worker))
 
     def checks(self, promise: Promise, stricter: str | None) -> tuple[Check, ...]:
         durable, *others = Transactions.checks(self, promise, stricter)

@@ -13,7 +13,7 @@ Most operations go to the owner; a share of the reads goes to replicas, where le
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -28,8 +28,8 @@ from harness.errors import WrongUse
 from harness.plan.plan import SECOND_NS, SEEN, Operation, Plan
 from harness.plan.promise import DIRTY_READS, REPLICA_READS, WRITES, Promise
 from harness.workloads.checks import fresh_reads, is_fresh_at_the_end, of_every_run, of_objects
-from harness.workloads.common import unique, unread_keys
-from harness.workloads.generators import Context, Draft, Each, Generator, Mix, Stagger, Until
+from harness.workloads.common import mixed, unique, unread_keys
+from harness.workloads.generators import Context, Draft, Generator
 from harness.workloads.generators.generator import Value
 from harness.workloads.reads import drawn_read, drawn_write
 from harness.workloads.workload import USUAL, Workload
@@ -79,10 +79,7 @@ class Register(Workload):
             node, mode = drawn_read(plan, context)
             return Draft("read", _key(context), node=node, mode=mode)
 
-        parts = [(0.45, Each(read)), (0.35, Each(write)), (0.2, Each(cas))]
-        mix = Mix(tuple(parts if self.has_cas else parts[:2]))
-        mean_ns = int(plan.workers / plan.rate * SECOND_NS)
-        return Until(Stagger(mix, mean_ns), plan.time_limit_ns)
+        return mixed(plan, (0.45, read), (0.35, write), *([(0.2, cas)] if self.has_cas else []))
 
     def is_deletion(self, operation: Operation) -> bool:
         return operation.f == "write" and operation.value is None
@@ -125,7 +122,7 @@ class Register(Workload):
         return Transaction((step,), operation.mode, operation.wait)
 
     def completion(self, operation: Operation, value: Value, found: Done | Mismatch) -> Completion | None:
-        is_read = operation.f == "read"
+        is_read, is_deletion = operation.f == "read", self.is_deletion(operation)
         match found:
             # Only a value that is confirmed was observed: a prepared one may be rolled back.
             case Mismatch(0, int() as there, role, is_confirmed=True) if isinstance(value, tuple):
@@ -134,9 +131,12 @@ class Register(Workload):
                 return Completion("fail", value, found.error, role)
             case Done([None | int() as shown], role) if is_read:
                 return Completion("ok", shown, None, role)
-            case Done(results, role, mode) if self.is_deletion(operation):
-                return _deleted(results, role, mode)
-            case Done(role=role) if not is_read:
+            case Done([True], role) if is_deletion:
+                return Completion("ok", None, None, role)
+            case Done([False], role, mode) if is_deletion:
+                beside = ", or what was there may be rolled back" if mode == "dirty" else ""
+                return Completion("fail", None, NOTHING_THERE + beside, role)
+            case Done(role=role) if not (is_read or is_deletion):
                 return Completion("ok", value, None, role)
         return None
 
@@ -169,16 +169,6 @@ class Register(Workload):
 
     def missing(self, history: History) -> Iterator[str]:
         return unread_keys(history, ("write", "cas"), is_fresh_at_the_end)
-
-
-def _deleted(results: Sequence[object], role: str | None, mode: str | None) -> Completion | None:
-    match results:
-        case [True]:
-            return Completion("ok", None, None, role)
-        case [False]:
-            beside = ", or what was there may be rolled back" if mode == "dirty" else ""
-            return Completion("fail", None, NOTHING_THERE + beside, role)
-    return None
 
 
 def _key(context: Context) -> str:

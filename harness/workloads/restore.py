@@ -55,15 +55,12 @@ def check(history: History) -> Verdict:
         total = sum(balances.values())
         judged += 1
         if total != TOTAL:
-            shown = (
-                ", ".join(f"{account} {balance}" for account, balance in sorted(balances.items()))
-                or "no account"
-            )
+            held = ", ".join(f"{name} {money}" for name, money in sorted(balances.items())) or "no account"
             where = f"the cluster restored to {event.value['cut']} shows {total} at {event.node}"
             witnesses.append(
                 Witness(
                     rule="wrong-total",
-                    summary=f"{where}, not {TOTAL}: {shown}",
+                    summary=f"{where}, not {TOTAL}: {held}",
                     events=(event.index,),
                     node=event.node,
                     start_ns=event.time_ns,

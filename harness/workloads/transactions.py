@@ -211,7 +211,7 @@ class Transactions(Workload):
     def _transactional(self, history: History, reads: Reads, model: str) -> Verdict:
         chosen = selected(history, reads)
         verdict = transactional.check(chosen, workload=self.model, model=model)
-        asked = sum(_reads_anything(each) for each in chosen.select(f="txn"))
+        asked = sum(any(f == "r" for f, *_ in micros_of(each.value)) for each in chosen.select(f="txn"))
         allowed = ", ".join(verdict.details.get("findings", ()))
         found = [f"anomalies that {model} allows: {allowed}"] if allowed else []
         told = {"findings": found, "reads_not_judged": left_out(history, chosen), "asked": asked}
@@ -253,7 +253,8 @@ class Transactions(Workload):
 
     def unread(self, history: History) -> Iterator[str]:
         final = [each for each in history.select(f="txn", phase="final") if is_fresh_at_the_end(each)]
-        written = {key for each in history.select(f="txn", phase="load") for key in self._written(each)}
+        load = history.select(f="txn", phase="load")
+        written = {key for each in load for f, key, _ in micros_of(each.value) if f != "r"}
         return unread(written, {key for each in final for _, key, _ in micros_of(each.value)})
 
     def _tells(self, operation: Recorded) -> bool:
@@ -266,9 +267,6 @@ class Transactions(Workload):
                 return True
         return False
 
-    def _written(self, operation: Recorded) -> Iterator[str]:
-        return (key for f, key, _ in micros_of(operation.value) if f != "r")
-
 
 def micros_of(value: object) -> Iterator[tuple[str, str, Any]]:
     """The micro-operations in an operation's value; what is none is one without a key."""
@@ -278,10 +276,6 @@ def micros_of(value: object) -> Iterator[tuple[str, str, Any]]:
                 yield f, key, each
             case _:
                 yield "", "", None
-
-
-def _reads_anything(operation: Recorded) -> bool:
-    return any(f == "r" for f, _, _ in micros_of(operation.value))
 
 
 def _session(history: History, operation: Recorded) -> str | None:

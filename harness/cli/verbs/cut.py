@@ -232,12 +232,7 @@ def _to_json(verdicts: CutVerdicts) -> dict[str, Any]:
 def _screen(cuts: LogCuts, verdicts: CutVerdicts) -> str:
     from harness.pages.terminal.screen import headline
 
-    outcome = {
-        ExitCode.VALID: "valid",
-        ExitCode.ANOMALY: "anomaly",
-        ExitCode.UNKNOWN: "unknown",
-        ExitCode.INCONCLUSIVE: "inconclusive",
-    }[verdicts.exit_code]
+    outcome = verdicts.exit_code.name.lower()
     head = headline(outcome, _sentence(verdicts, cuts.rules.quorum), colour=has_colour())
     return "\n".join([*head, "", *_lines(cuts, verdicts)])
 
