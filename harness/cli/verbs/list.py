@@ -48,7 +48,7 @@ def _rows(table: str, cluster: str | None) -> Mapping[str, str]:
     from checkers.logs.wal import NAME as AUDIT
     from checkers.models import ALIASES, MODELS
     from checkers.table import CHECKERS
-    from harness.faults.table import FAULTS
+    from harness.faults.table import FAULTS, TOGETHER
     from harness.judge.evidence import versions
     from harness.run.assemble import CLUSTERS
     from harness.systems import SYSTEMS
@@ -68,7 +68,8 @@ def _rows(table: str, cluster: str | None) -> Mapping[str, str]:
             others = {name: f"another name of {model}" for name, model in ALIASES.items()}
             return {name: _model(model) for name, model in MODELS.items()} | others | _isolation()
         case "faults":
-            return {name: _fault(name, cluster) for name in FAULTS}
+            together = {name: ", ".join(several) for name, several in TOGETHER.items()}
+            return {name: _fault(name, cluster) for name in FAULTS} | together
         case "checkers":
             of_workloads = {
                 check.name: check.summary
@@ -166,7 +167,7 @@ def _rows_of(title: str, about: str, promise: Promise) -> Iterator[tuple[str, st
 
 def _fault(name: str, cluster: str | None) -> str:
     """The fault's action, what a correct system must do about it, and where it can be done or why not."""
-    from harness.faults.table import ACTIONS, FAULTS, why_not
+    from harness.faults.table import FAULTS, why_not
     from harness.systems import SYSTEMS
 
     kind = FAULTS[name]
@@ -174,7 +175,7 @@ def _fault(name: str, cluster: str | None) -> str:
         return f"{kind.summary}; {kind.must} ({', '.join(kind.where.clusters)})"
     if why := why_not(name, cluster):
         return f"not here: {why}"
-    needed = None if cluster == "sim" else ACTIONS[kind.does].ability
-    able = [system for system, entry in SYSTEMS.items() if needed is None or needed in entry.abilities]
+    is_sim = cluster == "sim"
+    able = [system for system, of in SYSTEMS.items() if is_sim or not why_not(name, cluster, of.abilities)]
     ours = "" if len(able) == len(SYSTEMS) else f" (nodes of {', '.join(able)})"
     return f"{kind.summary}; {kind.must}{ours}"

@@ -275,6 +275,19 @@ def test_faults_are_listed_for_a_cluster(qsync: Qsync) -> None:
     assert "not here: only virtual time knows" in qsync("list", "faults", "--cluster", "local").out
 
 
+def test_a_fault_is_listed_for_the_systems_that_the_cluster_does_it_to(qsync: Qsync) -> None:
+    """If it failed, power losses would seem to be for three systems, where a disk is mounted under any; and damage
+    to be for all, where a run is refused. Names that stand for several would be in no list."""
+    rows = {
+        row.split()[0]: row for row in qsync("list", "faults", "--cluster", "docker").out.splitlines() if row
+    }
+    assert "nodes of" not in rows["power-one"] + rows["io-error"]
+    assert rows["bit-flip"].endswith("detect (nodes of qsync, tarantool)")
+    assert rows["lose-unsynced"].endswith(" power-owner, power-one, power-all")
+    ssh = qsync("list", "faults", "--cluster", "ssh").out
+    assert "a replica loses power; survive (nodes of qsync, twophase, txlog)" in ssh
+
+
 @pytest.mark.parametrize(
     "words",
     [
