@@ -15,7 +15,7 @@ from __future__ import annotations
 import time
 import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -54,17 +54,9 @@ class Witness:
 
     def to_json(self) -> dict[str, Any]:
         """A dict of JSON values."""
-        return {
-            "rule": self.rule,
-            "summary": self.summary,
-            "events": list(self.events),
-            "key": self.key,
-            "node": self.node,
-            "start_ns": self.start_ns,
-            "end_ns": self.end_ns,
-            "explanation": list(self.explanation),
-            **({"how": self.how} if self.how else {}),
-        }
+        told: dict[str, Any] = {each.name: getattr(self, each.name) for each in fields(self)}
+        told |= {"events": list(self.events), "explanation": list(self.explanation)}
+        return {name: part for name, part in told.items() if name != "records" and (name != "how" or part)}
 
     @classmethod
     def from_json(cls, fields: Mapping[str, Any]) -> Witness:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy
 
 from checkers.cuts.logs import Cut, Operation
-from checkers.cuts.membership import to_ranges, toggled
+from checkers.cuts.membership import joined, to_ranges, toggled
 from checkers.cuts.trace import Int64s, name_of
 from checkers.cuts.transactions import Members, first_of
 
@@ -109,14 +109,8 @@ def _misplaced(
     wrong: list[Misplaced | None] = [None] * cuts
     if not known:
         return wrong
-    xids = numpy.array([xid for xid, _ in known], numpy.int64)
-    rows = members[numpy.argsort(members[:, 0], kind="stable")]
-    low = numpy.searchsorted(rows[:, 0], xids)
-    counts = numpy.searchsorted(rows[:, 0], xids, side="right") - low
-    item = numpy.repeat(numpy.arange(len(xids)), counts)
-    place = numpy.repeat(low - numpy.cumsum(counts) + counts, counts) + numpy.arange(len(item))
-    of_members = numpy.column_stack((item, rows[place, 1], rows[place, 2])).astype(numpy.int64)
-    of_operations = numpy.column_stack((numpy.arange(len(xids)), spans)).astype(numpy.int64)
+    of_members = joined(members, numpy.array([xid for xid, _ in known], numpy.int64))
+    of_operations = numpy.column_stack((numpy.arange(len(known)), spans)).astype(numpy.int64)
     of_operations = of_operations[of_operations[:, 1] < of_operations[:, 2]]
     # 3: the rule forbids it (2), and the members have it (1).
     both = to_ranges(numpy.concatenate((toggled(of_members), toggled(of_operations, 2))), cuts, wanted=3)

@@ -20,7 +20,7 @@ from typing import Any
 import numpy
 
 from checkers.cuts.logs import Logs, Operation
-from checkers.cuts.membership import Ranges, running, to_ranges
+from checkers.cuts.membership import Ranges, joined, running, to_ranges
 from checkers.cuts.trace import Int64s, name_of
 from checkers.cuts.transactions import Members, counted, first_of
 
@@ -165,7 +165,7 @@ def external(members: Members, operations: Sequence[Operation]) -> list[Inversio
     lacks_xid = numpy.array([codes[name_of(each.xid)] for each in earlier], numpy.int64)
     invoked = numpy.array([each.invoked_ns for each in later], numpy.int64)
     known = numpy.array([each.at_ns for each in earlier], numpy.int64)
-    inside, outside = _joined(members.inside, has_xid), _joined(members.outside, lacks_xid)
+    inside, outside = joined(members.inside, has_xid), joined(members.outside, lacks_xid)
     following = _following(earlier, later)
     in_sessions = _in_sessions(members, outside, following, has_xid, cuts)
     latest = first_of(inside, cuts, numpy.argsort(-invoked[inside[:, 0]], kind="stable"))
@@ -183,17 +183,6 @@ def external(members: Members, operations: Sequence[Operation]) -> list[Inversio
                 inversion = Inversion(earlier=earlier[cause], later=later[effect])
         inversions.append(inversion)
     return inversions
-
-
-def _joined(rows: Int64s, xid: Int64s) -> Int64s:
-    """(xid, first, end) → (operation, first, end) for every operation of that transaction."""
-    rows = rows[numpy.lexsort((rows[:, 1], rows[:, 0]))]
-    low = numpy.searchsorted(rows[:, 0], xid)
-    counts = numpy.searchsorted(rows[:, 0], xid, side="right") - low
-    item = numpy.repeat(numpy.arange(len(xid)), counts)
-    place = numpy.repeat(low, counts) + numpy.arange(len(item))
-    place -= numpy.repeat(numpy.cumsum(counts) - counts, counts)
-    return numpy.column_stack((item, rows[place, 1], rows[place, 2])).astype(numpy.int64)
 
 
 def _following(earlier: Sequence[Known], later: Sequence[Operation]) -> Int64s:
@@ -215,7 +204,7 @@ def _in_sessions(members: Members, outside: Int64s, following: Int64s, has_xid: 
     """By cut a known transaction that BEFORE lacks, although BEFORE has its client's next operation; -1: none."""
     followed = numpy.flatnonzero(following >= 0)
     lacks = outside[following[outside[:, 0]] >= 0]
-    has = _joined(members.inside, has_xid[following[followed]])
+    has = joined(members.inside, has_xid[following[followed]])
     has[:, 0] = followed[has[:, 0]]
     parts = []
     for rows in (lacks, has):

@@ -91,6 +91,17 @@ def toggled(rows: Int64s, weight: int = 1) -> Int64s:
     return numpy.concatenate((up, down)).astype(numpy.int64)
 
 
+def joined(rows: Int64s, xid: Int64s) -> Int64s:
+    """(xid, first, end) → (operation, first, end) for every operation of that transaction."""
+    rows = rows[numpy.lexsort((rows[:, 1], rows[:, 0]))]
+    low = numpy.searchsorted(rows[:, 0], xid)
+    counts = numpy.searchsorted(rows[:, 0], xid, side="right") - low
+    item = numpy.repeat(numpy.arange(len(xid)), counts)
+    place = numpy.repeat(low, counts) + numpy.arange(len(item))
+    place -= numpy.repeat(numpy.cumsum(counts) - counts, counts)
+    return numpy.column_stack((item, rows[place, 1], rows[place, 2])).astype(numpy.int64)
+
+
 def copied(logs: Logs) -> list[tuple[int, int, int]]:
     """(log, record, code of the base): bases behind which a log does not show all that its node has.
 
