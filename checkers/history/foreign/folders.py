@@ -37,9 +37,11 @@ def etcd_report(folder: Path) -> Maps:
     files = []
     for path in _clients(folder):
         try:
-            files.append(json_values.parse(path.read_bytes(), "operations of etcd's clients"))
+            values = json_values.parse(path.read_bytes(), "operations of etcd's clients")
         except HistoryError as error:
             raise _in_file(error, path, folder) from error
+        values.name = str(path.relative_to(folder))
+        files.append(values)
     header = Header(system="etcd", extra={ALL_CLIENTS: True})
     return porcupine_json.maps_of(files, header)
 

@@ -23,7 +23,8 @@ _OF_WORDS = f"{string.ascii_letters}{string.digits}-+."
 
 @dataclass(slots=True)
 class Values:
-    """The values of a file. `array`: the name of the array that holds them, if the whole is an object.
+    """The values of a file, which has a `name` if it is one of several. `array`: the name of the array that holds them,
+    if the whole is an object.
 
     `starts`: where in the text each begins; of an array they are looked for when a line is asked for.
     """
@@ -33,6 +34,7 @@ class Values:
     array: str | None = None
     starts: list[int] = field(default_factory=list)
     torn: str | None = None
+    name: str = ""
 
     def line_of(self, place: int) -> int:
         """The line on which the value with that place begins."""

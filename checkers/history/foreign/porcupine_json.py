@@ -71,9 +71,13 @@ def maps_of(files: Sequence[Values], header: Header) -> Maps:
         calls = _of_one_model(calls)
     else:
         header = msgspec.structs.replace(header, system="etcd")
-    torn = next((values.torn for values in files if values.torn), None)
+    torn = next((f"{values.torn}{_in(values)}" for values in files if values.torn), None)
     maps, lines = _in_time(calls)
     return Maps(maps, lambda place: lines[place](), header, torn)
+
+
+def _in(values: Values) -> str:
+    return f" in {values.name}" if values.name else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +100,7 @@ def _call(values: Values, place: int) -> _Call:
 
     def refuse(came: str, expected: str = _EXPECTED) -> NoReturn:
         attempt = "checkers.history.foreign.porcupine_json says which inputs and outputs are known"
-        raise HistoryError(expected=expected, came=came, attempt=attempt, line=line())
+        raise HistoryError(expected=expected, came=f"{came}{_in(values)}", attempt=attempt, line=line())
 
     entry = values.values[place]
     if not isinstance(entry, dict):

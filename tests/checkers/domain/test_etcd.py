@@ -405,10 +405,12 @@ def test_a_damaged_report_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "client-1").mkdir()
     file = tmp_path / "client-1" / "operations.json"
     file.write_text(text[: len(text) // 2])
-    assert "torn off" in str(foreign.read(tmp_path).torn)
+    torn = str(foreign.read(tmp_path).torn)
+    assert "torn off" in torn and "client-1/operations.json" in torn, "a report has a file of each client"
     file.write_text(text.replace('"Revision": 2', '"Revision": "two"'))
     with pytest.raises(
-        HistoryError, match=r"line \d+: expected an operation of Porcupine.*got a request of etcd with"
+        HistoryError,
+        match=r"line \d+: expected an operation of Porcupine.*got a request of etcd with.*client-1/op",
     ):
         foreign.read(tmp_path)
     file.write_text(text.replace("}", "]", 3))
