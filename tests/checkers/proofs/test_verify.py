@@ -290,6 +290,19 @@ def test_nothing_appended_to_a_text_needs_no_place(lines: list[tuple[str, Any]],
     assert found.holds and not found.refused
 
 
+@pytest.mark.parametrize(
+    ("model", "acquired", "released"),
+    [("mutex", "7f3c", "7f3c"), ("owner-aware-mutex", True, None), ("fenced-mutex", 2, "7f3c")],
+)
+def test_a_fence_that_is_not_judged_may_be_any_value(model: str, acquired: Any, released: Any) -> None:
+    """If this fails, a right verdict on locks whose clients note a token is taken back: its proof cannot be read."""
+    lines = (("acquire", {"client": "a", "fence": acquired}), ("release", {"client": "a", "fence": released}))
+    history = built(*((f, "ok", value) for f, value in lines))
+    verdict = linearizable.check(history, model=model)
+    assert verdict.result == "valid"
+    assert verify.check(history, verdict, Terms(model=model)).holds
+
+
 @pytest.mark.parametrize(("one", "other"), [(1, "1"), (None, "None"), (None, "null")])
 def test_zones_of_values_that_look_alike(one: Any, other: Any) -> None:
     """If this fails, a right verdict is refused where a number and its text are both written."""
