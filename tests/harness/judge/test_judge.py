@@ -776,6 +776,9 @@ def test_an_owner_that_could_not_reach_anybody_must_have_rolled_back() -> None:
     longer = plan.changed(synchro_timeout_s=0.6)
     assert outcome(judge(Case(longer, history(long), given_promise=PROMISES["C"]))) == ("valid", 0)
     assert outcome(judged(long, plan)) == ("valid", 0), "another promise says nothing of rollbacks"
+    for damage in ({"took_effect": False}, {"all_in_effect_ns": 0}, {"heal_asked_ns": 0}):
+        vain = judge(Case(plan, history(evidence_of_the_fault(**damage)(long)), given_promise=PROMISES["C"]))
+        assert said not in vain["evidence"]["missing"], "it is not known that the owner was isolated"
 
 
 def test_the_verdict_is_json_with_everything_in_it() -> None:

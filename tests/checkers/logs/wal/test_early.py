@@ -182,6 +182,21 @@ def test_a_vote_on_the_disk_may_be_sent_and_another_is_one_breach() -> None:
     assert judged((*voted, *other)).details["breaches"] == {"vote-not-durable": 1}
 
 
+def test_an_emptied_disk_holds_no_term_and_no_vote() -> None:
+    """Broken, a node that lost its disk could vote twice in a term, or send a term that it has not."""
+    voted = (*SOUND, durable(80, "n3", vote(1, 2, 1)))
+    said = Claimed(82, "n3", "election", (), 2, 1)
+    for term, rule in ((1, "term-not-durable"), (2, "vote-not-durable")):
+        verdict = judged((*voted, Begun(81, "n3", (), term, is_empty=True), said))
+        assert verdict.details["breaches"] == {rule: 1}
+
+
+def test_a_snapshot_of_rows_that_are_here_is_no_join() -> None:
+    """Broken, a node that writes a snapshot would be blamed for the term that it had before."""
+    voted = (*SOUND, durable(80, "n1", vote(1, 2, 1)))
+    assert judged((*voted, Begun(81, "n1", ((1, 3),), 1))).result == "valid"
+
+
 def test_a_quorum_that_a_node_may_have_counted_by_is_enough() -> None:
     """Broken, a write would be condemned by a quorum that came while it ran, or by one that is not known."""
     asked, told = history().events
