@@ -227,10 +227,13 @@ class Stepped:
         if number in self._healing:
             return
         fault = self._begun[number]
-        self._faults.append(msgspec.structs.replace(fault, until_ns=min(fault.until_ns, self.now_ns())))
+        self._faults.append(self._until_now(fault))
         task = self._healing[number] = self._spawn(self._conductor.end(fault))
         is_late = self._timer(patience_ms)
         self._until(lambda: task.done() or is_late())
+
+    def _until_now(self, fault: Fault) -> Fault:
+        return msgspec.structs.replace(fault, until_ns=min(fault.until_ns, self.now_ns()))
 
     def _spawn(self, coroutine: Coroutine[Any, Any, None]) -> VirtualTask[None]:
         self._tasks.append(task := self.cluster.spawn(coroutine))
@@ -283,7 +286,9 @@ class Stepped:
 
     def _as_done(self) -> Plan:
         """The plan with the operations and faults of the steps drawn out; the promise depends on it."""
-        begun = (fault for number, fault in self._begun.items() if number not in self._healing)
+        begun = (
+            self._until_now(fault) for number, fault in self._begun.items() if number not in self._healing
+        )
         faults = tuple(sorted((*self._faults, *begun), key=lambda fault: fault.id))
         return msgspec.structs.replace(
             self.plan, drawn=Drawn(faults=faults, operations=tuple(self._operations))

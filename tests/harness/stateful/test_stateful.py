@@ -15,6 +15,7 @@ from hypothesis.stateful import run_state_machine_as_test
 
 from harness.campaigns.hunt import try_seed
 from harness.errors import WrongUse
+from harness.run.assemble import parts_of
 from harness.stateful import ClusterMachine, Stepped
 from harness.stateful.machine import Anomaly, NothingSucceeds, groups
 from harness.systems import plans
@@ -139,6 +140,7 @@ def test_operations_faults_and_time_are_as_told() -> None:
     assert cut is not None and [fault.name for fault in run.active] == ["partition"]
     assert run.ask("write", "x", 2, node="n1", patience_ms=100) is None, "n1 gets no acknowledgement"
     run.run_for(400)  # longer than a heartbeat
+    parts_of(run.drawn)  # the steps so far are a plan, too: none of its faults goes on behind its load
     kill = run.begin("kill", "kill", nodes=("n3",))
     assert run.begin("pause", "pause", nodes=("n3",)) is None, "it is down"
     assert kill is not None
