@@ -64,6 +64,13 @@ def nested(levels: int) -> object:
     return value
 
 
+def in_maps(levels: int) -> object:
+    value: object = 0
+    for _ in range(levels):
+        value = {"a": value}
+    return value
+
+
 WRONG = {
     "no list": ("read", "expected a list of steps, got 'read'"),
     "no steps": ([], r"expected a list of steps, got \[\]"),
@@ -71,6 +78,7 @@ WRONG = {
     "an unknown word": ([["jump", "r", 1]], r"expected a step such as .*, got \['jump', 'r', 1\]"),
     "a key that equals a number": ([["read", "r", True]], "expected a step such as .*, got .*True"),
     "a deep value": ([["write", "r", 1, nested(99)]], "expected at most 100 lists and maps"),
+    "a deep map": ([["write", "r", 1, in_maps(99)]], "expected at most 100 lists and maps"),
     "a very deep one": (nested(100_000), "expected at most 100 lists and maps"),
 }
 
@@ -81,8 +89,8 @@ def test_what_no_store_can_do_is_refused(is_known: Callable[[Step], bool], steps
     """If it failed, a request would end a node, or a key would have two places."""
     with pytest.raises(WrongSteps, match=why):
         checked(steps, is_known)
-    deepest = [["write", "r", 1, nested(98)]]
-    assert checked(deepest, is_known) == deepest
+    for deepest in ([["write", "r", 1, nested(98)]], [["write", "r", 1, in_maps(98)]]):
+        assert checked(deepest, is_known) == deepest
 
 
 @pytest.mark.parametrize("bound", [1.5, True, [1]])

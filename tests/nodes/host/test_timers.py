@@ -107,3 +107,21 @@ def test_a_clock_that_cannot_change_wakes_once_a_timer(machine: Machine) -> None
     timers.set("t", 5_000 * MS)
     machine.run(6_000)
     assert (len(fired), machine.woken) == (1, 1)
+
+
+def test_a_timer_that_is_set_again_or_cancelled_does_not_fire(machine: Machine) -> None:
+    """If it failed, a node would act on a timeout that it has put off or called off."""
+    timers, fired = timers_on(machine, Clock())
+    timers.set("again", 50 * MS)
+    timers.set("called off", 60 * MS)
+    machine.run(10)
+    timers.set("again", 100 * MS)
+    timers.cancel("called off")
+    timers.cancel("never set")
+    machine.run(500)
+    assert len(fired) == 1 and fired[0] >= 1_110 * MS
+    timers.set("again", 50 * MS)
+    timers.set("more", 50 * MS)
+    timers.cancel_all()
+    machine.run(500)
+    assert len(fired) == 1

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -56,6 +58,36 @@ def test_a_replica_is_not_sent_its_own_rows() -> None:
     """Broken, rows go in circles."""
     log = [*transaction(1, 1, REPLICA), *transaction(1, 1, OTHER), *transaction(1, 1)]
     assert [row.replica_id for row in Relay(9, REPLICA, {}, Instant(0, 0)).take(log, None)] == [OTHER, US]
+
+
+def test_a_relay_goes_on_behind_the_rows_that_the_log_has_dropped() -> None:
+    """Broken, a replica gets rows twice or not at all after a log file went, or those of a failed write never again."""
+    log, relay = log_of(*[1] * 4), Relay(9, REPLICA, {}, Instant(0, 0))
+    assert [row.lsn for row in relay.take(log, None)] == [1, 2, 3, 4]
+    log += [*transaction(5, 1), *transaction(6, 1), *transaction(7, 1)]
+    assert [row.lsn for row in relay.take(log, 70)] == [5, 6, 7]
+    relay.acknowledge({US: 4}, log, Instant(0, 0))
+    del log[:4]
+    relay.shift(4)
+    log += transaction(8, 1)
+    assert [row.lsn for row in relay.take(log, 80)] == [8]
+    del log[2:]  # the records 70 and 80 fail, and take 5 and 6 with them on their way
+    relay.cut(2, 70)
+    log += transaction(7, 1)
+    assert [row.lsn for row in relay.take(log, 90)] == [5, 6, 7]
+    relay.acknowledge({US: 7}, log, Instant(0, 0))
+    assert not relay.hanging
+
+
+def test_the_lag_is_that_of_the_newest_row_that_is_acknowledged() -> None:
+    """Broken, an operator sees a replica far behind that keeps up, or the other way round."""
+    log = [replace(row, timestamp=float(row.lsn)) for row in log_of(1, 1, 1)]
+    relay = Relay(9, REPLICA, {}, Instant(0, 0))
+    relay.take(log, None)
+    relay.acknowledge({US: 2}, log, Instant(5, 9_500_000_000))
+    assert relay.lag_s == 7.5
+    relay.acknowledge({US: 2}, log, Instant(6, 20_000_000_000))
+    assert relay.lag_s == 7.5, "nothing new was acknowledged"
 
 
 STEPS = st.lists(
