@@ -8,9 +8,10 @@ import pytest
 
 from checkers.history.history import Header, History
 from checkers.history.operation import Event
+from checkers.logs.wal import LogRules, NodeLog
 from harness.errors import StoreError
 from harness.faults.fault import Fault
-from harness.judge.promised import promise_of
+from harness.judge.promised import logs_of_members, promise_of, rules_of
 from harness.plan.plan import Drawn, Plan
 from harness.plan.promise import WRITES
 from harness.systems.plans import planned
@@ -67,3 +68,44 @@ def test_a_fault_of_another_version_is_refused_in_one_line() -> None:
         StoreError, match=r"fault 0 \(quorum\) is not recorded as this version writes it: .*at_nz"
     ):
         promise_of(plan, history)
+
+
+NODES = ("n1", "n2", "n3")
+RULES = LogRules(promotes="synchronous", has_votes=True, quorum=2, members=3)
+
+
+def changed(*lines: tuple[tuple[str, ...], int]) -> History:
+    """With these members and quorums, one after the other."""
+    events = [
+        Event(
+            index=at, time_ns=at, type="info", process="harness", f="members",
+            value={"nodes": list(nodes), "quorum": asked, "settled": True},
+        )
+        for at, (nodes, asked) in enumerate(lines)
+    ]  # fmt: skip
+    return History.of(Header(nodes=NODES, quorum=2), events)
+
+
+@pytest.mark.parametrize(
+    ("history", "quorum", "members"),
+    [
+        (changed(), 2, 3),
+        (changed((NODES, 3)), 2, 3),
+        (changed((NODES, 1)), 1, 3),
+        (changed((NODES[:2], 2)), None, None),
+    ],
+)
+def test_the_smallest_quorum_judges_logs_and_none_if_nodes_changed(
+    history: History, quorum: int | None, members: int | None
+) -> None:
+    """If it failed, a decision of few nodes would be an alarm, or one of too few would pass."""
+    rules = rules_of(RULES, history)
+    assert rules is not None and (rules.quorum, rules.members) == (quorum, members)
+    assert rules_of(None, history) is None
+
+
+def test_the_log_of_a_node_that_left_is_no_evidence() -> None:
+    """If it failed, a transaction that a node never learned of after it had left would be an alarm."""
+    logs = [NodeLog(node=node, records=()) for node in NODES]
+    assert [log.node for log in logs_of_members(logs, changed((NODES[:2], 2)))] == ["n1", "n2"]
+    assert len(logs_of_members(logs, changed())) == 3
