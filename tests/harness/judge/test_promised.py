@@ -11,7 +11,7 @@ from checkers.history.operation import Event
 from checkers.logs.wal import LogRules, NodeLog
 from harness.errors import StoreError
 from harness.faults.fault import Fault
-from harness.judge.promised import logs_of_members, promise_of, rules_of
+from harness.judge.promised import checks_of, logs_of_members, promise_of, rules_of
 from harness.plan.plan import Drawn, Plan
 from harness.plan.promise import WRITES
 from harness.systems.plans import planned
@@ -109,3 +109,12 @@ def test_the_log_of_a_node_that_left_is_no_evidence() -> None:
     logs = [NodeLog(node=node, records=()) for node in NODES]
     assert [log.node for log in logs_of_members(logs, changed((NODES[:2], 2)))] == ["n1", "n2"]
     assert len(logs_of_members(logs, changed())) == 3
+
+
+@pytest.mark.parametrize("asked", [None, "linearizable"])
+def test_what_the_plan_promises_is_judged_where_the_store_promises_nothing(asked: str | None) -> None:
+    """If it failed, a run with `--promise linearizable` would be valid whatever clients saw."""
+    plan = planned(cluster="sim", configuration="B", promise=asked)
+    models = {check.name: check.model for check in checks_of(plan, promise_of(plan, record()))}
+    assert models["linearizable"] == (asked or "")
+    assert (models["prefix"], models["dirty"]) == ("", "read-uncommitted")
