@@ -201,3 +201,26 @@ def test_a_witness_without_time_says_only_what_is_known(
     (witness,) = linearizable.check(mismatched(built(lines))).witnesses
     assert witness.rule == "not-linearizable"
     assert witness.summary.endswith(", which fits into no order with the other answers")
+
+
+@pytest.mark.parametrize(
+    ("lines", "options", "rule"),
+    [
+        (
+            [("write", "ok", 5), ("write", "ok", 6), ("read", "ok", 5), ("write", "ok", 5)],
+            {},
+            "not-linearizable",
+        ),
+        ([("read", "ok", 5), ("write", "ok", 5)], {}, "read-from-the-future"),
+        ([("read", "ok", None)], {"initial": 3}, "never-written"),
+        ([("write", "ok", None), ("write", "ok", 4), ("read", "ok", None)], {"initial": 3}, "stale-read"),
+        ([("add", "ok", 1), ("read", "ok", [2])], {"model": "set"}, "not-linearizable"),
+    ],
+)
+def test_a_witness_is_named_by_what_all_writers_of_its_value_did(
+    lines: list[tuple[str, str, object]], options: dict[str, object], rule: str
+) -> None:
+    """A person would read that no client had asked for a value yet, or ever, which one had written before."""
+    (witness,) = linearizable.check(built(history_of(*lines)), **options).witnesses  # type: ignore[arg-type]
+    assert witness.rule == rule
+    assert not any("not listed" in line for line in witness.explanation)
