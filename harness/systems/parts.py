@@ -130,6 +130,10 @@ class Variety:
     scenes: Mapping[str, Scenes] = {}
     """Name in the table of faults (`holds`, `moments`) → the scenes that it draws, of moments of the nodes and kinds of
     their messages."""
+    bug_plans: Mapping[str, Mapping[str, Any]] = {}
+    """Seeded bug → the fields of a plan in which it shows."""
+    other_bugs: Mapping[str, Any] = {}
+    """The same for all other bugs."""
     reference: str = ""
     """For a real system, the name of the system with its reference node, where bugs can be switched on."""
 
@@ -170,7 +174,7 @@ class Variety:
 
     def bug_plan(self, bugs: tuple[str, ...]) -> Mapping[str, Any]:
         """The fields of a plan in which the first of these seeded bugs shows."""
-        return {}
+        return next((self.bug_plans.get(bug, self.other_bugs) for bug in bugs), {})
 
 
 class Pictures:

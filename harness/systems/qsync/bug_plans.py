@@ -89,8 +89,3 @@ BUG_PLANS: dict[str, Mapping[str, Any]] = {
         "election_timeout_s": 1.5,
     },
 }
-
-
-def bug_plan(bugs: tuple[str, ...]) -> Mapping[str, Any]:
-    """The settings of the first of these bugs."""
-    return next((BUG_PLANS.get(bug, ELECTED) for bug in bugs), {})

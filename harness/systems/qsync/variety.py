@@ -27,7 +27,7 @@ from harness.plan.plan import Plan
 from harness.systems.parts import Variety
 from harness.systems.qsync import node_options as options_of
 from harness.systems.qsync import starts
-from harness.systems.qsync.bug_plans import bug_plan
+from harness.systems.qsync.bug_plans import BUG_PLANS, ELECTED
 from harness.systems.qsync.configurations import modes_of
 from harness.systems.qsync.drawn_scenes import DRAWN
 from harness.systems.qsync.options import USUAL_READS, protocol_of, quorum_follows, said_of, settings_of
@@ -80,6 +80,8 @@ class QsyncVariety(Variety):
     has_all_loads = True
     rare_turns = RARE_TURNS
     scenes = SCENES
+    bug_plans = BUG_PLANS
+    other_bugs = ELECTED
 
     def rare_turns_of(self, plan: Plan, history: History) -> Mapping[str, int]:
         return counted(plan, history)
@@ -153,7 +155,7 @@ class QsyncVariety(Variety):
         return plan
 
     def bug_plan(self, bugs: tuple[str, ...]) -> dict[str, Any]:
-        return {**READS, **bug_plan(bugs)}
+        return {**READS, **super().bug_plan(bugs)}
 
 
 def _may_join_anew(plan: Plan) -> bool:

@@ -30,8 +30,3 @@ BUG_PLANS: dict[str, Mapping[str, Any]] = {
     # A near node that is a client dies: its leaving fails no cut, and recovery decides while a cut waits.
     "recovery-as-before": {**LOSING, "near_clients": 2, "one_phase": False},
 }
-
-
-def bug_plan(bugs: tuple[str, ...]) -> Mapping[str, Any]:
-    """The settings of the first of these bugs."""
-    return next((BUG_PLANS.get(bug, BUSY) for bug in bugs), {})

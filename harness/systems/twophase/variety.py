@@ -23,7 +23,7 @@ from harness.faults.held import HOLDS, MOMENTS
 from harness.plan.dice import Dice, Weighted
 from harness.plan.plan import Plan
 from harness.systems.parts import Variety
-from harness.systems.twophase.bug_plans import bug_plan
+from harness.systems.twophase.bug_plans import BUG_PLANS, BUSY
 from harness.systems.twophase.options import said_of
 from harness.systems.twophase.rare_turns import RARE_TURNS, counted
 from harness.systems.twophase.scenes import DRAWN, READY_MADE
@@ -59,13 +59,12 @@ two servers, not before that server is back."""
 CUTS_EVERY_S: Weighted = ((0.3, 3), (0.6, 3), (1.0, 2), (3.0, 1))
 
 
-SCENES: Mapping[str, Scenes] = {HOLDS: READY_MADE, MOMENTS: DRAWN}
-
-
 class TwoPhaseVariety(Variety):
     has_all_loads = True
     rare_turns = RARE_TURNS
-    scenes = SCENES
+    scenes: Mapping[str, Scenes] = {HOLDS: READY_MADE, MOMENTS: DRAWN}
+    bug_plans = BUG_PLANS
+    other_bugs = BUSY
 
     def rare_turns_of(self, plan: Plan, history: History) -> Mapping[str, int]:
         return counted(said_of(plan).variant, history)
@@ -105,6 +104,3 @@ class TwoPhaseVariety(Variety):
         }
         waits_in_a_cycle = drawn["lock_order"] == "steps" and concurrency == "pessimistic"
         return {**drawn, **IN_A_CYCLE} if waits_in_a_cycle else drawn
-
-    def bug_plan(self, bugs: tuple[str, ...]) -> Mapping[str, Any]:
-        return bug_plan(bugs)

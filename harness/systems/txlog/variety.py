@@ -80,6 +80,8 @@ class TxLogVariety(Variety):
     has_all_loads = True
     rare_turns = sometimes.ROWS
     scenes = SCENES
+    bug_plans = BUG_PLANS
+    other_bugs = HELD
 
     def workloads(
         self, plan: Plan, drawn: Mapping[str, Any], weights: Mapping[str, float]
@@ -112,6 +114,3 @@ class TxLogVariety(Variety):
     def varied_late(self, plan: Plan, given: frozenset[str]) -> Plan:
         """A master that is to come is added early: nothing is known of one that never came."""
         return plan.changed(faults=(*plan.faults, ADD)) if plan.expectations.late else plan
-
-    def bug_plan(self, bugs: tuple[str, ...]) -> Mapping[str, Any]:
-        return next((BUG_PLANS.get(bug, HELD) for bug in bugs), {})
