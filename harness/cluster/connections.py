@@ -159,10 +159,7 @@ class Connections:
                 loop = asyncio.get_running_loop()
                 await loop.create_connection(lambda: connection, host, port)
                 is_greeted = await connection.greeted
-        except (
-            OSError,
-            ValueError,
-        ) as error:  # a timeout is an OSError, a name that is none of a host a ValueError
+        except (OSError, ValueError) as error:  # a timeout, and a name that no host can have
             is_late = isinstance(error, TimeoutError)
             connection.abort("no greeting in time" if is_late else _reason(error))
             return NotSent(connection.reason)

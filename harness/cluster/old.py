@@ -75,9 +75,8 @@ def remove_old_images(client: Any, repository: str, now_s: float) -> list[str]:
 def _seconds(attributes: Mapping[str, Any]) -> float:
     """When the image was made, or got its name last."""
     stamps = (attributes.get("Created"), (attributes.get("Metadata") or {}).get("LastTagTime"))
-    known = [
-        stamp[:19] for stamp in stamps if stamp and stamp[:4] > "1970"
-    ]  # a time that is not known is null, or 0001
+    # A time that is not known is null, or 0001.
+    known = [stamp[:19] for stamp in stamps if stamp and stamp[:4] > "1970"]
     return max(
         (datetime.fromisoformat(f"{stamp}+00:00").timestamp() for stamp in known), default=float("inf")
     )

@@ -104,8 +104,7 @@ class ShapeAtWork:
         self.withheld = sum(effect.withheld for effect in effects.values())
         longest_ns = max((effect.longest_withheld_ns for effect in effects.values()), default=0)
         self.longest_ns = min(longest_ns, now_ns - self.begun_ns)
-        first = (e.first_withheld_ns for e in effects.values() if e.first_withheld_ns is not None)
-        self.first_ns = min(first, default=None)
+        self.first_ns = first(effect.first_withheld_ns for effect in effects.values())
 
     def took_effect(self, heartbeat_ns: int) -> bool:
         return self.longest_ns > heartbeat_ns
@@ -217,7 +216,6 @@ def part_of(fault: Fault, number: int) -> Fault:
 def merged(parts: Sequence[Fault], reports: Sequence[Evidence]) -> Evidence:
     """The evidence of all shapes. It took effect if two shapes did: otherwise no node observed a change."""
     affected = [report.took_effect for report in reports]
-    first = [report.first_effect_ns for report in reports if report.first_effect_ns is not None]
     counters: Counter[str] = Counter()
     for report in reports:
         for name, count in report.counters.items():
@@ -226,7 +224,7 @@ def merged(parts: Sequence[Fault], reports: Sequence[Evidence]) -> Evidence:
     return Evidence(
         took_effect=sum(affected) > 1,
         asked_ns=reports[0].asked_ns,
-        first_effect_ns=min(first, default=None),
+        first_effect_ns=first(report.first_effect_ns for report in reports),
         all_in_effect_ns=reports[0].all_in_effect_ns,
         heal_asked_ns=reports[-1].heal_asked_ns,
         last_effect_ns=reports[-1].last_effect_ns,

@@ -43,7 +43,7 @@ def control_image(client: Any) -> str:
         base = base_with(client, PACKAGES)
     versions, sources = _versions(), _sources()
     dockerfile = ROOT / "harness/Dockerfile"
-    name = f"{REPOSITORY}:{digest_of(base, id_of(client, base), dockerfile, versions, sources)}"
+    name = f"{REPOSITORY}:{digest_of(base, id_of(client, base), dockerfile, versions, sources, ROOT)}"
     if not is_there(client, name):
         build(
             client,

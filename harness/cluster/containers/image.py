@@ -132,12 +132,7 @@ def _here(client: Any, name: str, what: str, attempt: str) -> Any:
 
 
 def digest_of(
-    base: str,
-    base_id: str,
-    dockerfile: Path,
-    versions: Sequence[str],
-    sources: Iterable[Path],
-    root: Path = ROOT,
+    base: str, base_id: str, dockerfile: Path, versions: Sequence[str], sources: Iterable[Path], root: Path
 ) -> str:
     """The digest of all that goes into an image: base, Dockerfile, versions of its packages, copied files."""
     digest = hashlib.sha256(f"{base} {base_id} {list(versions)}".encode() + dockerfile.read_bytes())

@@ -18,8 +18,9 @@ import asyncio
 import contextlib
 import errno
 import socket
-from collections.abc import Awaitable, Callable, Collection, Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from harness.cluster import faketime_files
@@ -203,18 +204,15 @@ class LocalCluster(RealCluster[LocalNodes]):
             command=settings.command(place),
             output=folder / "output.txt",
             early_port=early_port,
-            answers=self._says_its_state(node) if settings.asks_when_ready else None,
+            answers=partial(self._says_its_state, node) if settings.asks_when_ready else None,
             why_silent=lambda: self._why_silent(node) if settings.asks_when_ready else "",
             ready_within_s=self.ready_within_ns / 1e9,
             environment=version.environment if version else {},
             group=self._enclosure.groups.get(node),
         )
 
-    def _says_its_state(self, node: str) -> Callable[[], Awaitable[bool]]:
-        async def answers() -> bool:
-            return await self._admin.status(node, STATUS_WITHIN_NS) is not None
-
-        return answers
+    async def _says_its_state(self, node: str) -> bool:
+        return await self._admin.status(node, STATUS_WITHIN_NS) is not None
 
 
 def _check_free(ports: Iterable[int]) -> None:

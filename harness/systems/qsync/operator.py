@@ -60,7 +60,7 @@ class ClearQueueOperator:
             if node != self.master and _role(statuses[node]) == "owner":
                 await self._step_down(node)
         if self.master in reachable and _role(statuses[self.master]) == "owner":
-            await self._resume_what_stopped(reachable, statuses)
+            await self._resume_whatstopped_upstreams(reachable, statuses)
             return
         able = [node for node in reachable if self._hears(node, statuses) >= self._quorum(statuses[node])]
         if able:
@@ -81,7 +81,7 @@ class ClearQueueOperator:
         others = [other for other in self.plan.node_names if other != node]
         return any(
             self._receives(statuses[other], node)
-            or (node in _stopped(statuses[other]) and self._receives(statuses[node], other))
+            or (node in stopped_upstreams(statuses[other]) and self._receives(statuses[node], other))
             for other in others
         )
 
@@ -105,12 +105,12 @@ class ClearQueueOperator:
         error = await take_over(node, self.cluster)
         self.note("take-over", node, {"done": error is None, "error": error})
 
-    async def _resume_what_stopped(self, reachable: list[str], statuses: Statuses) -> None:
+    async def _resume_whatstopped_upstreams(self, reachable: list[str], statuses: Statuses) -> None:
         """Wait until all that answer are reachable: a node that restarts replication waits for every silent node."""
         if len(reachable) < len([node for node in self.plan.node_names if statuses[node] is not None]):
             return
         for node in reachable:
-            stopped = _stopped(statuses[node])
+            stopped = stopped_upstreams(statuses[node])
             due_ns = self._resumed_ns.get(node, -RESUME_EVERY_NS) + RESUME_EVERY_NS
             if stopped and self.cluster.now_ns() >= due_ns:
                 self._resumed_ns[node] = self.cluster.now_ns()
@@ -149,7 +149,7 @@ def _role(status: Mapping[str, object] | None) -> object:
     return None if status is None else status["role"]
 
 
-def _stopped(status: Mapping[str, object] | None) -> dict[str, str]:
+def stopped_upstreams(status: Mapping[str, object] | None) -> dict[str, str]:
     """The sources from which the node receives no more, and why, by its own report."""
     upstreams = status.get("upstreams") if status is not None else None
     return {

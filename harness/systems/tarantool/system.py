@@ -44,7 +44,7 @@ from harness.systems.qsync.box_cfg import BoxCfg
 from harness.systems.qsync.calls import CALLS, CallClient
 from harness.systems.qsync.configurations import DEFAULT
 from harness.systems.qsync.logs import Xlogs
-from harness.systems.qsync.operator import ClearQueueOperator, asked, take_over
+from harness.systems.qsync.operator import ClearQueueOperator, asked, stopped_upstreams, take_over
 from harness.systems.qsync.options import USUAL_READS, VARIED_READS, must_be_times, said_of, settings_of
 from harness.systems.qsync.promises import must_serve_reads, without_majority, without_versions
 from harness.systems.qsync.status import QsyncReports
@@ -100,12 +100,7 @@ class TarantoolLogs(Xlogs):
 class TarantoolReports(QsyncReports):
     def stopped(self, status: Status) -> Mapping[str, str]:
         """The node receives nothing more from these: its applier ended with an error, and does not try again."""
-        upstreams = status.get("upstreams")
-        return {
-            str(peer): str(upstream.get("message"))
-            for peer, upstream in (upstreams.items() if isinstance(upstreams, Mapping) else ())
-            if isinstance(upstream, Mapping) and upstream.get("status") == "stopped"
-        }
+        return stopped_upstreams(status)
 
 
 class TarantoolVariety(Variety):

@@ -66,13 +66,8 @@ class _Judging:
         verdict = report.verdict(level)
         if level != "finish":
             return verdict
-        return replace(
-            verdict,
-            details={
-                **verdict.details,
-                "series": series_of(asked, said_of(self._plan).variant),
-            },
-        )
+        series = series_of(asked, said_of(self._plan).variant)
+        return replace(verdict, details={**verdict.details, "series": series})
 
     def _report(self, history: History) -> tuple[Sequence[AskedCut], Given, Report]:
         if self._judged is None or self._judged[0] is not history:

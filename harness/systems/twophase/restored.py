@@ -79,8 +79,7 @@ def judged(plan: Plan, files: NodeFiles, history: History) -> Verdict:
     outcomes: list[dict[str, str]] = []
     for cut, events in by_cut.items():
         missing = [server for server in servers_of(plan) if server not in finished.get(cut, ())]
-        breaches = _of_unfinished(events, missing) if missing else _of_finished(plan, records, cut, events)
-        wrong = list(breaches)
+        wrong = [*(_of_unfinished(events, missing) if missing else _of_finished(plan, records, cut, events))]
         witnesses += wrong
         result, summary = _result(events, wrong, is_finished=not missing)
         outcomes.append({"cut": cut, "result": result, "summary": summary})

@@ -13,6 +13,7 @@ import os
 import signal
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 from harness.cluster import faketime_files
@@ -93,7 +94,7 @@ class Children:
                 cwd=self._folder,
                 env={**os.environ, **environment, MARK: mark},
                 start_new_session=True,
-                preexec_fn=_die_with_parent,
+                preexec_fn=partial(ask_for_signal_at_death_of_parent, signal.SIGKILL),
             )
         child = self._children[node] = Child(node, process, output, output_from, mark)
         task = asyncio.get_running_loop().create_task(self._watch(child, starved))
@@ -143,7 +144,3 @@ class Children:
         self._on_end(child.node, child.pid, code, child.last_words(), out_of_memory)
         if not child.is_asked_to_end and (outlived := await child.family.outlived()):
             self._on_orphans(child.node, outlived)
-
-
-def _die_with_parent() -> None:
-    ask_for_signal_at_death_of_parent(signal.SIGKILL)
