@@ -18,6 +18,7 @@ from typing import Protocol, runtime_checkable
 
 import msgspec
 
+from checkers.history.operation import EMPTY, NOTHING_THERE
 from harness.clients.operations import Asked, Outcome
 from harness.clients.reply import Reply
 
@@ -56,7 +57,12 @@ def in_words(error: Exception) -> str:
         return "timeout"
     text = str(getattr(error, "strerror", None) or error)
     if isinstance(error, NotDone):
-        text = text or "not done"
+        observes = text in (
+            *EMPTY,
+            "mismatch",
+            NOTHING_THERE,
+        )  # words by which a refusal counts as a fresh read
+        text = f"not done: {text}" if observes else text or "not done"
     else:
         text = f"{type(error).__name__}: {text}"[:200] if text else type(error).__name__
     return text.encode(

@@ -326,6 +326,19 @@ def test_a_status_that_no_record_can_hold_is_none(answer: Any) -> None:
     played(Library(lambda host, port, timeout_s: Says(done), frozenset({Read, Write})), story)
 
 
+@pytest.mark.parametrize("word", ["mismatch", "empty", "nothing-there"])
+def test_words_of_a_client_observe_nothing(word: str) -> None:
+    """If it failed, `raise NotDone("mismatch")` would count as a fresh read, and a stale one be a false alarm."""
+
+    def refuses(connection: Scripted) -> Outcome:
+        raise NotDone(word)
+
+    async def story(clients: LibraryClients) -> None:
+        assert await clients.perform(1, "n1", WRITE, LONG_NS) == Completion("fail", None, f"not done: {word}")
+
+    Scripts(refuses).play(story)
+
+
 def test_a_status_in_time_that_failed_is_told_beside_a_late_one() -> None:
     """If it failed, a client that cannot connect would look like a store that is too slow, on a busy machine."""
     goes_on = threading.Event()
