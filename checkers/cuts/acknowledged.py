@@ -37,7 +37,7 @@ def out_of_bounds(
     logs = members.logs
     codes = {name: code for code, name in enumerate(logs.xids)}
     asked = _no_later([cut.asked_ns for cut in cuts])
-    over = _no_sooner([cut.ended_ns for cut in cuts])
+    over = numpy.maximum.accumulate(numpy.array([cut.ended_ns for cut in cuts], numpy.int64))
     known: list[tuple[int, Operation]] = []
     lost: list[Operation] = []
     for operation in operations:
@@ -72,11 +72,6 @@ def _no_later(times: Sequence[int]) -> Int64s:
     """Ascending times, each no later than the given one: a claim that holds for them holds for the given ones."""
     known = numpy.array([time if time >= 0 else _NEVER for time in times], numpy.int64)
     return numpy.minimum.accumulate(known[::-1])[::-1]
-
-
-def _no_sooner(times: Sequence[int]) -> Int64s:
-    """Ascending times, each no sooner than the given one."""
-    return numpy.maximum.accumulate(numpy.array(times, numpy.int64))
 
 
 def _acknowledged_before(

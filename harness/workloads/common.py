@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import replace
+from textwrap import shorten
 
 from checkers.domain import rollback_honesty
 from checkers.history.history import History
@@ -32,9 +34,18 @@ def unique(worker: int, count: int) -> int:
 
 
 def unread_keys(history: History, f: Sequence[str], is_fresh: Callable[[Recorded], bool]) -> Iterator[str]:
-    """A sentence if a key that was written to had no final read that had to be fresh."""
-    written = history.keys(f=f, phase="load")
-    return unread(written, {each.key for each in history.select(phase="final") if is_fresh(each)})
+    """A sentence if a key that was written to had no final read that had to be fresh, with the usual reason."""
+    written, final = history.keys(f=f, phase="load"), history.select(phase="final")
+    read = {each.key for each in final if is_fresh(each)}
+    ends = Counter(
+        shorten(str(each.error), 90)
+        if each.error
+        else f"a {each.f} answered as {each.role}, in mode {each.mode}"
+        for each in final
+        if each.key in written - read
+    )
+    why = "".join(f": {end} ({times} of {ends.total()})" for end, times in ends.most_common(1))
+    return (sentence + why for sentence in unread(written, read))
 
 
 def unread(written: Set[str | None], read: Set[str | None], what: str = "key") -> Iterator[str]:

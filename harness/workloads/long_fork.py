@@ -74,7 +74,7 @@ class LongFork(Transactions):
     def missing(self, history: History) -> Iterator[str]:
         reads = [each for each in history.select(f="txn", outcome="ok", phase="load") if _is_of_a_group(each)]
         wanted = max(1, int(len(reads) * SHARE_IN_BETWEEN))
-        between = sum(_is_in_between(each) for each in reads)
+        between = sum(len({value is None for _, _, value in micros_of(each.value)}) == 2 for each in reads)
         if not reads:
             yield f"no read of several keys succeeded; with one worker there is none: try --workers {GROUP_SIZE}"
         elif between < wanted:
@@ -97,10 +97,6 @@ def _group(window: int, group: int, plan: Plan) -> list[str]:
 def _is_of_a_group(operation: Recorded) -> bool:
     micros = list(micros_of(operation.value))
     return len(micros) > 1 and all(f == "r" for f, _, _ in micros)
-
-
-def _is_in_between(read: Recorded) -> bool:
-    return len({value is None for _, _, value in micros_of(read.value)}) == 2
 
 
 LONG_FORK = LongFork(

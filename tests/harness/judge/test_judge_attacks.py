@@ -110,12 +110,14 @@ def test_what_another_store_says_of_itself_does_not_break_the_judge(told: dict[s
 
 
 def test_failed_final_reads_are_no_evidence() -> None:
-    """Nobody read what is there at the end, and yet nothing was said to be lost."""
+    """Nobody read what is there at the end, and yet nothing was said to be lost. Without the error in the sentence a
+    defect of the client would look like one of the store."""
     run = Run()
     run.serve()
     run.end(20, reads=False)
     run.ask("read", None, "fail", error="timeout", mode="read-confirmed", phase="final")
     assert "1 key had no final read" in missing(run.verdict())
+    assert "among them: timeout (1 of 1)" in missing(run.verdict())
 
 
 def test_final_reads_that_a_replica_answered_are_no_evidence() -> None:
@@ -125,6 +127,7 @@ def test_final_reads_that_a_replica_answered_are_no_evidence() -> None:
     run.end(20, reads=False)
     run.ask("read", 20, role="replica", mode="read-confirmed", phase="final")
     assert "1 key had no final read" in missing(run.verdict())
+    assert "among them: a read answered as replica, in mode read-confirmed (1 of 1)" in missing(run.verdict())
 
 
 def test_a_store_that_refuses_every_write_is_no_evidence() -> None:

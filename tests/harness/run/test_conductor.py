@@ -189,8 +189,10 @@ def test_a_queue_is_emptied_by_takes_until_one_finds_nothing_or_its_time_is_over
     ]
     endless = [one for one in final if one.key == "endless"]
     assert 9 < ((endless[-1].complete_ns or 0) - endless[0].invoke_ns) / 1e9 < 11
-    sentences = list(WORKLOADS["message-queue"].missing(recorded.history))
-    assert sentences == ["1 key had no final read that had to be fresh, endless among them"]
+    (sentence,) = WORKLOADS["message-queue"].missing(recorded.history)
+    assert sentence.startswith(
+        "1 key had no final read that had to be fresh, endless among them: a dequeue answered"
+    )
 
 
 class HangsAtTheEnd(FakeCluster):
@@ -360,7 +362,7 @@ def test_an_interrupt_ends_the_load_in_order(kind: type[FakeCluster]) -> None:
     )
     cluster = kind()
     recorded = Recorded(
-        drawn(*operations, rare, faults=(long, next_)),
+        drawn(*operations, rare, faults=(long, next_), time_limit_s=1000),
         cluster,
         at={100: lambda conductor: conductor.interrupt()},
     )
