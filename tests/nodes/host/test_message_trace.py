@@ -13,6 +13,7 @@ from pathlib import Path
 from nodes.framed import GREETING, FramedCodec
 from nodes.host.host import EXIT_BROKEN
 from nodes.host.message_trace import MessageTrace
+from nodes.kernel.effects import Mark
 from tests.nodes.host.hosts import PATIENCE_S, Process, eventually
 
 SYSTEM = "tests.nodes.kernel.traced_pings:pings"
@@ -150,3 +151,15 @@ def test_a_file_that_no_host_wrote_is_no_life(tmp_path: Path) -> None:
         (tmp_path / name).touch()
     MessageTrace(str(tmp_path), "a", lambda message: None)
     assert (tmp_path / "trace-000004.jsonl").exists()
+
+
+def test_each_row_is_written_once(tmp_path: Path) -> None:
+    """Broken, a checker takes a message that was sent once for several."""
+    trace = MessageTrace(str(tmp_path), "a", lambda message: None)
+    for kind in ("one", "two"):
+        assert trace.tracer.closed([Mark(kind)]) == []
+        assert trace.is_waiting
+        trace.flush()
+        trace.flush()
+        assert not trace.is_waiting
+    assert [row[:2] for row in rows_of(tmp_path)] == [["life", "a"], ["mark", "one"], ["mark", "two"]]
