@@ -238,3 +238,18 @@ def test_clients_that_asked_for_nothing_in_the_logs_hold_a_cut_to_nothing(asked:
     for level in ("external-causality", "acknowledged"):
         assert report.of(level, "k1").standing == "nothing to judge"  # type: ignore[arg-type] # they are levels
         assert report.verdict(level).result == "unknown"  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "result", "says"),
+    [
+        ({"n1": "finished"}, "valid", "it finished everywhere"),
+        ({"n1": "failed"}, "invalid", "k1 did not finish, and nothing is known that kept it"),
+        ({"n1": "failed", "n2": "finished"}, "invalid", "n2 reports k1 as finished and n1 as failed"),
+        ({}, "unknown", "not judged: nothing says how the cut ended"),
+    ],
+)
+def test_without_logs_a_cut_ended_as_its_nodes_report(outcomes: Any, result: str, says: str) -> None:
+    """If it failed, a cut that failed without a cause would count as finished, or the wrong node be named."""
+    (judged,) = check(Given(cuts=[Cut(id="k1", outcomes=outcomes)])).judgements["finish"]
+    assert (judged.result, judged.summary) == (result, says)

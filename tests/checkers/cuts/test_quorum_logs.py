@@ -64,6 +64,12 @@ RIGHT: dict[str, SetCut] = {
         _node("b", {1: 3}, order=[SECOND], begins={1: 1}),
         _node("c", {1: 2}, order=[FIRST]),
     ),
+    "a marker behind which a log begins that shows no status of before": _set(
+        _node("a", {1: 2}, statuses={SECOND: "confirmed"}),
+        _node("b", {1: 2}, begins={1: 2}),
+        _node("c", {1: 2}, begins={1: 2}),
+        marker={1: 2},
+    ),
     "a marker with equal statuses": _set(
         *(_node(name, {1: 2}, statuses={SECOND: "pending"}) for name in "abc"), marker={1: 2}
     ),
@@ -171,7 +177,9 @@ def test_a_wrong_cut_is_rejected_by_its_rule(name: str) -> None:
 @pytest.mark.parametrize("name", OPEN)
 def test_a_cut_with_logs_missing_is_open(name: str) -> None:
     """A missing log is taken for one that has, or has not, what a rule asks for."""
-    assert check(OPEN[name]).result == "unknown"
+    verdict = check(OPEN[name])
+    assert verdict.result == "unknown"
+    assert ("vacuous" in verdict.details) == (name == "no log")
 
 
 @pytest.mark.parametrize("quorum", [0, 4])
