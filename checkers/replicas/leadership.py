@@ -195,7 +195,8 @@ def _deaf(history: History) -> Iterator[Witness]:
         start = _awake(faults, node, cut, end)
         states = reports.get(node, [])
         if extra.get("fencing") in ("soft", "strict"):
-            how = "its clock had been set" if _was_set(history, node, end) else ""
+            set_before = (f for f in history.faults if f.does in SETS_CLOCKS and f.start_ns <= end)
+            how = "its clock had been set" if any(node in fault.nodes for fault in set_before) else ""
             yield from _unfenced(node, states, start, FENCED_BEATS * beat_ns, end, how)
         is_asked = extra.get("operated") or any(f.does == "failover" for f in faults.touching(start, end))
         if hears_nobody and not is_asked:
@@ -218,10 +219,6 @@ def _time_of(state: State) -> int:
 def _between(states: Sequence[State], start: int, end: int) -> Sequence[State]:
     """The states in the order of time after `start` and before `end`."""
     return states[bisect_right(states, start, key=_time_of) : bisect_left(states, end, key=_time_of)]
-
-
-def _was_set(history: History, node: str, end: int) -> bool:
-    return any(f.does in SETS_CLOCKS and node in f.nodes and f.start_ns <= end for f in history.faults)
 
 
 def _awake(faults: Spans[FaultSpan], node: str, start: int, end: int) -> int:

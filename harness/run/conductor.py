@@ -22,7 +22,7 @@ from msgspec.structs import replace
 from checkers.history.jsonl import Writer
 from checkers.history.operation import SUBMITTED, Phase
 from harness.clients.operations import Completion, Done, Dump
-from harness.cluster.performing import Performs, performing
+from harness.cluster.performing import Conversing, Performs, performing
 from harness.cluster.protocol import BeginsAnew, Cluster
 from harness.errors import ClusterError
 from harness.faults.hands import Task
@@ -316,6 +316,8 @@ class Conductor:
         return self._present.first or self.plan.node_names[0]
 
     async def _perform_all(self, operations: list[Operation]) -> None:
+        # A library has a connection for each client and node: those of hundreds of keys are more than stores take.
+        client = None if isinstance(self._clients, Conversing) else self._next_process
         for operation in operations:
             until_ns = self.cluster.now_ns() + FINAL_TIMEOUT_NS
             goes_on = True
@@ -323,7 +325,7 @@ class Conductor:
                 if self._course.is_interrupted:
                     return
                 process, self._next_process = self._next_process, self._next_process + 1
-                done = await self._perform(operation, process, {}, phase="final")
+                done = await self._perform(operation, process, {}, phase="final", client=client)
                 # A queue that never ends, because its store gives elements out again, ends the reading of that queue.
                 goes_on = self.workload.goes_on(operation, done) and self.cluster.now_ns() < until_ns
 

@@ -110,10 +110,6 @@ def test_quiet_histories_are_cut_and_crashes_that_may_be_seen_keep_them_whole() 
     changed = structs.replace(crashed[-1], f="cas", value=[0, 5])
     assert len(segments([*crashed[:-1], changed], 3)) == 1
     assert len(segments([*crashed[:-1], structs.replace(changed, type="info")], 3)) == 1
-    again = structs.replace(
-        crashed[-2], f="cas", type="fail", value=[0, 5]
-    )  # it sees only that 0 is not there
-    assert len(segments([*crashed[:-2], again, changed], 3)) == 1
     unanswered = structs.replace(crashed[-1], f="read", type="info", value=0)
     assert len(segments([*crashed[:-1], unanswered], 3)) == 4
     refused = [

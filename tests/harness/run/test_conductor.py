@@ -5,17 +5,21 @@ from __future__ import annotations
 import gc
 import io
 from collections.abc import Awaitable
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 import pytest
 
 from checkers.history import jsonl
+from harness.clients.client import MessageClient
+from harness.clients.operations import Asked, Outcome
 from harness.clients.reply import Lost, NotSent, Replied, Reply
+from harness.cluster.performing import Conversing
 from harness.cluster.protocol import Ended, Orphans
 from harness.errors import ClusterError, StoreError
 from harness.faults.fault import Fault
 from harness.plan.plan import SECOND_NS
+from harness.run import conductor
 from harness.run.assemble import header, parts_of
 from harness.run.conductor import Conductor, step_ns_of
 from harness.run.course import Course
@@ -193,6 +197,23 @@ def test_a_queue_is_emptied_by_takes_until_one_finds_nothing_or_its_time_is_over
     assert sentence.startswith(
         "1 key had no final read that had to be fresh, endless among them: a dequeue answered"
     )
+
+
+def test_final_reads_of_a_library_share_a_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If it failed, a run of 150 keys would end in "too many connections", and its end would be unread."""
+    clients: set[int] = set()
+    plan = drawn(*(operation(place, key=f"k{place}") for place in range(20)))
+    client = cast(MessageClient, parts_of(plan).system.client)
+
+    class Performs(FakeCluster):
+        async def perform(self, process: int, node: str, asked: Asked, timeout_ns: int) -> Outcome:
+            clients.add(process)
+            return await Conversing(client, self).perform(process, node, asked, timeout_ns)
+
+    monkeypatch.setattr(conductor, "performing", lambda client, cluster: cluster)
+    history = Recorded(plan, Performs()).history
+    assert len({each.process for each in history.select(phase="final")}) == 23
+    assert len(clients) <= 3, "a worker, the final reads, the dumps"
 
 
 class HangsAtTheEnd(FakeCluster):
