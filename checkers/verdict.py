@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from checkers.cycle_graph import cycle_graph
 from checkers.history.errors import HistoryError, ModelError
+from checkers.history.operation import Operation
 from checkers.limits import until_ended
 
 if TYPE_CHECKING:
@@ -143,6 +144,30 @@ def need(true: bool, otherwise: str) -> None:
     """Refuse the proof in these words unless this is true."""
     if not true:
         raise RefusedError(otherwise)
+
+
+def witness(
+    rule: str,
+    summary: str,
+    operations: Iterable[Operation],
+    *,
+    key: str | None = None,
+    node: str | None = None,
+    explanation: Iterable[str] = (),
+) -> Witness:
+    """A witness. Its events are the lines of these operations (operations of the initial state have none), its window
+    is theirs."""
+    named = list(operations)
+    return Witness(
+        rule=rule,
+        summary=summary,
+        events=tuple(sorted({event for operation in named for event in operation.events if event >= 0})),
+        key=key,
+        node=node,
+        start_ns=min(operation.invoke_ns for operation in named),
+        end_ns=max(operation.complete_ns or operation.invoke_ns for operation in named),
+        explanation=tuple(explanation),
+    )
 
 
 def concluded(

@@ -19,12 +19,12 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from checkers.domain.proof import active, is_judged, shown, verdict, while_active, witness
+from checkers.domain.proof import active, is_judged, shown, verdict, while_active
 from checkers.history.errors import ModelError
 from checkers.history.history import History, by_key
 from checkers.history.operation import Operation
 from checkers.history.values import Number, exact, identity, in_json, many, value_words
-from checkers.verdict import Verdict, Witness
+from checkers.verdict import Verdict, Witness, witness
 
 NAME = "bank"
 MODEL = "the total never changes, no balance is negative"

@@ -18,11 +18,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence, Set
 
-from checkers.domain.proof import is_judged, listed, nowhere, shown, verdict, witness
+from checkers.domain.proof import is_judged, listed, nowhere, shown, verdict
 from checkers.history.history import History, by_key
 from checkers.history.operation import Operation
 from checkers.history.values import Value, identity, many
-from checkers.verdict import Verdict, Witness
+from checkers.verdict import Verdict, Witness, witness
 
 NAME = "causal-reverse"
 MODEL = "what is seen was preceded by all that was over before it"

@@ -23,12 +23,12 @@ from itertools import accumulate
 from typing import Any
 
 from checkers.domain.effects import sights
-from checkers.domain.proof import is_judged, verdict, while_active, witness
+from checkers.domain.proof import is_judged, verdict, while_active
 from checkers.history.errors import ModelError
 from checkers.history.history import History, by_key
 from checkers.history.operation import Operation
 from checkers.history.values import Number, exact, in_json, many, value_words
-from checkers.verdict import Verdict, Witness
+from checkers.verdict import Verdict, Witness, witness
 
 NAME = "counter"
 MODEL = "within the bounds of what was added"

@@ -20,11 +20,11 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from checkers.domain.effects import Cell, Effect, Sight, effects, sights
-from checkers.domain.proof import caught_up, shown, verdict, while_active, witness
+from checkers.domain.proof import caught_up, shown, verdict, while_active
 from checkers.history.history import History
 from checkers.history.operation import Operation
 from checkers.history.values import Value, identity
-from checkers.verdict import Verdict, Witness
+from checkers.verdict import Verdict, Witness, witness
 
 NAME = "durability"
 MODEL = "what was acknowledged is in every final state"

@@ -36,7 +36,7 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Any, Literal
 
-from checkers.domain.proof import shown, verdict, witness
+from checkers.domain.proof import shown, verdict
 from checkers.history.etcd_records import (
     ALL_CLIENTS,
     EVERYTHING,
@@ -56,7 +56,7 @@ from checkers.history.etcd_records import (
 from checkers.history.history import History
 from checkers.history.operation import Operation
 from checkers.limits import given, look
-from checkers.verdict import Verdict, Witness
+from checkers.verdict import Verdict, Witness, witness
 
 NAME = "etcd-kv"
 MODEL = "linearizable"

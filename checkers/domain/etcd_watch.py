@@ -32,7 +32,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from checkers.domain.proof import shown, verdict, witness
+from checkers.domain.proof import shown, verdict
 from checkers.history.etcd_records import (
     ALL_CLIENTS,
     PREFIX,
@@ -47,7 +47,7 @@ from checkers.history.etcd_records import (
 from checkers.history.history import History
 from checkers.history.operation import Operation
 from checkers.history.values import many
-from checkers.verdict import Verdict, Witness
+from checkers.verdict import Verdict, Witness, witness
 
 NAME = "etcd-watch"
 MODEL = "watch guarantees"

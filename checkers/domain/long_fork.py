@@ -22,11 +22,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
-from checkers.domain.proof import is_judged, nowhere, shown, verdict, witness
+from checkers.domain.proof import is_judged, nowhere, shown, verdict
 from checkers.history.history import History, by_key
 from checkers.history.operation import Operation, micros
 from checkers.history.values import Value, identity, many
-from checkers.verdict import Verdict, Witness
+from checkers.verdict import Verdict, Witness, witness
 
 NAME = "long-fork"
 MODEL = "reads of several keys have one order"

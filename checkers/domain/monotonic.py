@@ -22,12 +22,12 @@ from decimal import Decimal, InvalidOperation
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from checkers.domain.proof import is_judged, shown, verdict, witness
+from checkers.domain.proof import is_judged, shown, verdict
 from checkers.history.errors import ModelError
 from checkers.history.history import History, by_key
 from checkers.history.operation import Operation
 from checkers.history.values import many, value_words
-from checkers.verdict import Verdict, Witness
+from checkers.verdict import Verdict, Witness, witness
 
 NAME = "monotonic"
 MODEL = "values rise with the store's timestamps"

@@ -34,12 +34,12 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
-from checkers.domain.proof import shown, verdict, witness
+from checkers.domain.proof import shown, verdict
 from checkers.history.history import History
 from checkers.history.log_entries import JUDGED, MOVES, Entry, keys_of, polled_by, sent_by
 from checkers.history.operation import Operation
 from checkers.history.values import Value, often
-from checkers.verdict import Verdict, Witness
+from checkers.verdict import Verdict, Witness, witness
 
 NAME = "offsets"
 MODEL = "what is sent to a log is polled, once, in one order"

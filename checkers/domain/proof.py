@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from checkers.history.errors import ModelError
@@ -36,29 +36,6 @@ def caught_up(history: History) -> Callable[[Operation], bool]:
     if history.settled is not False:
         return lambda final: True
     return lambda final: final.node is not None and final.node == history.header.owner
-
-
-def witness(
-    rule: str,
-    summary: str,
-    operations: Iterable[Operation],
-    *,
-    key: str | None = None,
-    node: str | None = None,
-    explanation: Iterable[str] = (),
-) -> Witness:
-    """A witness. Its events are the lines of these operations (operations of the initial state have none)."""
-    named = list(operations)
-    return Witness(
-        rule=rule,
-        summary=summary,
-        events=tuple(sorted({event for operation in named for event in operation.events if event >= 0})),
-        key=key,
-        node=node,
-        start_ns=min(operation.invoke_ns for operation in named),
-        end_ns=max(operation.complete_ns or operation.invoke_ns for operation in named),
-        explanation=tuple(explanation),
-    )
 
 
 def verdict(

@@ -32,12 +32,12 @@ from typing import Any
 
 from checkers.domain.durability import WRITERS
 from checkers.domain.effects import Cell, Effect, Sight, effects, sights
-from checkers.domain.proof import caught_up, is_judged, shown, verdict, while_active, witness
+from checkers.domain.proof import caught_up, is_judged, shown, verdict, while_active
 from checkers.history.history import History
 from checkers.history.operation import Operation
 from checkers.history.value_kernels import NEVER
 from checkers.history.values import Value, many
-from checkers.verdict import Verdict, Witness
+from checkers.verdict import Verdict, Witness, witness
 
 NAME = "queue-order"
 MODEL = "what was submitted is decided in its turn"

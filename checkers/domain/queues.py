@@ -39,12 +39,12 @@ from typing import Any
 
 from checkers.domain.begun import with_first_elements
 from checkers.domain.effects import sights
-from checkers.domain.proof import listed, shown, verdict, witness
+from checkers.domain.proof import listed, shown, verdict
 from checkers.history.history import History, by_key
 from checkers.history.operation import Operation
 from checkers.history.value_kernels import NEVER
 from checkers.history.values import Value, identity, many, often
-from checkers.verdict import Verdict, Witness
+from checkers.verdict import Verdict, Witness, witness
 
 NAME = "queues"
 GONE_MAX = 3

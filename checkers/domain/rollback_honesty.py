@@ -16,13 +16,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from checkers.domain.effects import Cell, effects, sights
-from checkers.domain.proof import is_judged, shown, verdict, while_active, witness
+from checkers.domain.proof import is_judged, shown, verdict, while_active
 from checkers.history.history import History
 from checkers.history.line_kernels import FAIL, OK, OTHER, PAIR
 from checkers.history.operation import Operation
 from checkers.history.start import Start
 from checkers.history.values import Value, identity
-from checkers.verdict import Verdict, Witness
+from checkers.verdict import Verdict, Witness, witness
 
 NAME = "rollback-honesty"
 MODEL = "what surely failed is never seen"

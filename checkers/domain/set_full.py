@@ -26,11 +26,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from checkers.domain.begun import with_first_elements
-from checkers.domain.proof import caught_up, is_judged, listed, shown, verdict, witness
+from checkers.domain.proof import caught_up, is_judged, listed, shown, verdict
 from checkers.history.history import History, by_key
 from checkers.history.operation import Operation
 from checkers.history.values import Value, identity, many
-from checkers.verdict import Verdict, Witness
+from checkers.verdict import Verdict, Witness, witness
 
 NAME = "set-full"
 MODEL = "what was added stays"

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from checkers.domain.proof import shown, verdict, witness
+from checkers.domain.proof import shown, verdict
 from checkers.history.history import History
 from checkers.history.operation import Operation
 from checkers.history.values import Value, identity
-from checkers.verdict import Verdict, Witness
+from checkers.verdict import Verdict, Witness, witness
 
 NAME = "unique-ids"
 MODEL = "no identifier twice"

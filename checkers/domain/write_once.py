@@ -35,7 +35,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from checkers.domain.proof import caught_up, verdict, while_active, witness
+from checkers.domain.proof import caught_up, verdict, while_active
 from checkers.history.errors import ModelError
 from checkers.history.history import History
 from checkers.history.members import answered_by
@@ -43,7 +43,7 @@ from checkers.history.operation import Operation
 from checkers.history.value_kernels import NEVER
 from checkers.history.values import value_words
 from checkers.replicas.kept import last_dumps
-from checkers.verdict import Verdict, Witness
+from checkers.verdict import Verdict, Witness, witness
 
 NAME = "write-once"
 MODEL = "acknowledged rows stay, whole and in the order of the log"

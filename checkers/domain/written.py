@@ -25,13 +25,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from checkers.domain.counter import amount_of
-from checkers.domain.proof import verdict, witness
+from checkers.domain.proof import verdict
 from checkers.history.errors import ModelError
 from checkers.history.history import History, by_key
 from checkers.history.operation import READS, Operation, both, micros
 from checkers.history.value_rows import NOBODY, Numbers
 from checkers.history.values import Number, Value, exact, identity, value_words
-from checkers.verdict import Verdict, Witness
+from checkers.verdict import Verdict, Witness, witness
 
 NAME = "written"
 MODEL = "what is read was written"

@@ -34,7 +34,7 @@ from checkers.history.value_order import CONFIRMED, ValueOrders, written_words
 from checkers.history.value_rows import Numbers
 from checkers.history.values import identity, value_words
 from checkers.replicas.kept import last_dumps
-from checkers.verdict import Result, Verdict, Witness, concluded
+from checkers.verdict import Result, Verdict, Witness, concluded, witness
 
 NAME = "convergence"
 MODEL = "all nodes hold the same confirmed data"
@@ -241,15 +241,8 @@ def _witness(
     rule: str, summary: str, dumps: Sequence[Dump], named: Sequence[Operation], key: object
 ) -> Witness:
     operations = [*named, *(dump.operation for dump in dumps)]
-    return Witness(
-        rule=rule,
-        summary=summary,
-        events=tuple(sorted({event for operation in operations for event in operation.events})),
-        key=None if key is None else str(key),
-        node=dumps[0].node if len(dumps) == 1 else None,
-        start_ns=min(operation.invoke_ns for operation in operations),
-        end_ns=max(operation.complete_ns or operation.invoke_ns for operation in operations),
-    )
+    node = dumps[0].node if len(dumps) == 1 else None
+    return witness(rule, summary, operations, key=None if key is None else str(key), node=node)
 
 
 def _doubled(dump: Dump) -> Iterator[Witness]:
@@ -286,15 +279,8 @@ def _divergence(space: str, one: Dump, other: Dump, keys: Sequence[object]) -> W
     count = f"{len(keys)} keys" if len(keys) > 1 else "one key"
     more = [] if len(keys) <= DIFFERENT_MAX else [f"… and {len(keys) - DIFFERENT_MAX} more keys"]
     summary = f"{one.node} and {other.node} differ in {count} of {space}: {held[0]}"
-    return Witness(
-        rule="diverged",
-        summary=summary,
-        events=tuple(sorted((*one.operation.events, *other.operation.events))),
-        key=str(keys[0]),
-        start_ns=min(one.operation.invoke_ns, other.operation.invoke_ns),
-        end_ns=max(one.operation.complete_ns or 0, other.operation.complete_ns or 0),
-        explanation=(*held, *more),
-    )
+    dumps = (one.operation, other.operation)
+    return witness("diverged", summary, dumps, key=str(keys[0]), explanation=(*held, *more))
 
 
 def _unknown_keys(dump: Dump, space: str, asked: set[str | None]) -> Iterator[Witness]:

@@ -18,7 +18,7 @@ from checkers.history.line_kernels import ABSENT, OK
 from checkers.history.operation import READS, Operation, micros
 from checkers.history.value_rows import BEYOND, NOBODY, Numbers, Rows
 from checkers.history.values import identity, many, value_words
-from checkers.verdict import Result, Verdict, Witness, concluded
+from checkers.verdict import Result, Verdict, Witness, concluded, witness
 
 Array = Any  # numpy's
 NAME = "dirty"
@@ -154,15 +154,8 @@ def _witness(read: Operation, key: str | None, value: Any, askers: Sequence[Oper
     at_key = "" if key is None else f" of key {key}"
     why = "before any client had asked to write it" if askers else "which no client ever asked to write"
     named = [*askers[:1], read]
-    return Witness(
-        rule=rule,
-        summary=f"a dirty read{at_key} at {read.node} returned {value_words(value)}, {why}",
-        events=tuple(sorted(event for operation in named for event in operation.events)),
-        key=key,
-        node=read.node,
-        start_ns=min(operation.invoke_ns for operation in named),
-        end_ns=max(operation.complete_ns or operation.invoke_ns for operation in named),
-    )
+    summary = f"a dirty read{at_key} at {read.node} returned {value_words(value)}, {why}"
+    return witness(rule, summary, named, key=key, node=read.node)
 
 
 def _verdict(witnesses: Sequence[Witness], asked: int, reads: int, undone: Sequence[int]) -> Verdict:

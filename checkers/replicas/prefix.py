@@ -31,7 +31,7 @@ from checkers.history.operation import Operation, both
 from checkers.history.value_order import ValueOrders
 from checkers.history.value_rows import Numbers
 from checkers.history.values import many, value_words
-from checkers.verdict import Result, Verdict, Witness, concluded
+from checkers.verdict import Result, Verdict, Witness, concluded, witness
 
 NAME = "prefix"
 MODEL = "monotone-prefix"
@@ -165,16 +165,7 @@ def answer(operation: Operation) -> str:
 def _witness(
     rule: str, read: Operation, named: Sequence[Operation], summary: str, explanation: tuple[str, ...]
 ) -> Witness:
-    return Witness(
-        rule=rule,
-        summary=summary,
-        events=tuple(sorted({event for operation in named for event in operation.events})),
-        key=read.key,
-        node=read.node,
-        start_ns=min(operation.invoke_ns for operation in named),
-        end_ns=max(operation.complete_ns or operation.invoke_ns for operation in named),
-        explanation=explanation,
-    )
+    return witness(rule, summary, named, key=read.key, node=read.node, explanation=explanation)
 
 
 @dataclass(frozen=True, slots=True)

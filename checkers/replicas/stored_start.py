@@ -16,7 +16,7 @@ from checkers.history.members import at_the_end
 from checkers.history.operation import Operation
 from checkers.history.values import identity, many
 from checkers.replicas.kept import last_dumps, rows_of
-from checkers.verdict import Result, Verdict, Witness, concluded
+from checkers.verdict import Result, Verdict, Witness, concluded, witness
 
 NAME = "stored-start"
 MODEL = "what was acknowledged before the run is kept"
@@ -51,12 +51,6 @@ def check(history: History, *, everywhere: bool = True) -> Verdict:
 
 def _witness(space: str, row: list[Any], without: Sequence[Operation]) -> Witness:
     nodes = ", ".join(str(dump.node) for dump in without)
-    return Witness(
-        rule="lost-from-start",
-        summary=f"{nodes} did not hold {row} in {space} at the end, which was acknowledged before the run",
-        events=tuple(sorted(event for dump in without for event in dump.events)),
-        key=str(row[0]),
-        node=without[0].node if len(without) == 1 else None,
-        start_ns=min(dump.invoke_ns for dump in without),
-        end_ns=max(dump.complete_ns or dump.invoke_ns for dump in without),
-    )
+    summary = f"{nodes} did not hold {row} in {space} at the end, which was acknowledged before the run"
+    node = without[0].node if len(without) == 1 else None
+    return witness("lost-from-start", summary, without, key=str(row[0]), node=node)

@@ -19,7 +19,7 @@ from checkers.limits import Limits, OutOfTime, look, within
 from checkers.sessions.own_writes import READ_YOUR_WRITES, cycle_of_own_writes
 from checkers.sessions.steps import Key, Reads, all_but_dirty, keys_of
 from checkers.sessions.version_graph import Chains, Edge, Kind, chain_graph, chains, cycle, edges_of, graph
-from checkers.verdict import WITNESSES_MAX, Result, Verdict, Witness
+from checkers.verdict import WITNESSES_MAX, Result, Verdict, Witness, witness
 
 Skipped = tuple[Key, str]
 """A key that is not judged, and the reason."""
@@ -137,25 +137,11 @@ def _witness(rule: str, key: Key, circle: Sequence[Edge], links: Sequence[Edge])
     if len(steps) == 1 and len(circle) <= 2:
         summary = f"of {_name(key)}: {_sentence(steps[0])}"
     explanation = [_because(edge) for edge in (*circle, *links)]
-    return _proof(rule, key, named, summary, tuple(explanation))
+    return witness(rule, summary, named, key=key.key, explanation=explanation)
 
 
 def _name(key: Key) -> str:
     return "the register" if key.key is None else f"key {key.key}"
-
-
-def _proof(
-    rule: str, key: Key, named: Sequence[Operation], summary: str, explanation: tuple[str, ...]
-) -> Witness:
-    return Witness(
-        rule=rule,
-        summary=summary,
-        events=tuple(sorted({event for operation in named for event in operation.events})),
-        key=key.key,
-        start_ns=min(operation.invoke_ns for operation in named),
-        end_ns=max(operation.complete_ns or operation.invoke_ns for operation in named),
-        explanation=explanation,
-    )
 
 
 def _replaced_twice(key: Key, first: Operation, second: Operation) -> Witness:
@@ -164,9 +150,8 @@ def _replaced_twice(key: Key, first: Operation, second: Operation) -> Witness:
     named = f"the initial value ({value_words(old)})" if is_initial else f"the value {value_words(old)}"
     new = " and by ".join(value_words(cas.value[1]) for cas in (first, second))
     why = "No client wrote that value a second time, so one compare-and-set alone can have replaced it."
-    return _proof(
-        "lost-update", key, (first, second), f"{named} of {_name(key)} was replaced by {new}", (why,)
-    )
+    summary = f"{named} of {_name(key)} was replaced by {new}"
+    return witness("lost-update", summary, (first, second), key=key.key, explanation=(why,))
 
 
 def _impossible(key: Key, read: Operation) -> Witness:
@@ -177,7 +162,7 @@ def _impossible(key: Key, read: Operation) -> Witness:
         rule, why = "read-of-failed-write", "although the write of it had surely failed"
     named = [read] if failed is None else [failed, read]
     summary = f"of {_name(key)}: process {read.process} saw {value_words(value)}, {why}"
-    return _proof(rule, key, named, summary, ())
+    return witness(rule, summary, named, key=key.key)
 
 
 def _because(edge: Edge) -> str:
