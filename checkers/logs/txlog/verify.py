@@ -282,7 +282,7 @@ def _poster(records: Records, proof: Proof) -> None:
             theirs = event[1]
         if event[0] in APPENDS:
             index, refs = _appended(event)
-            length = index + len(refs)
+            length = min(length, index) + len(refs)
         if theirs == epoch and length == record[1]:
             had = True
             need("id" in proof, "it had the base")
@@ -447,7 +447,7 @@ def _bound(records: Records, proof: Proof) -> None:
                 theirs = each[1]
             if each[0] in APPENDS:
                 index, refs = _appended(each)
-                length = index + len(refs)
+                length = min(length, index) + len(refs)
             if theirs == epoch and length == record[1]:
                 counters.append(_counter(records, poster, at + 1))
         counted += [counters[-1]] if counters else []
@@ -461,7 +461,8 @@ def _above(records: Records, proof: Proof) -> None:
 
 def _not_counted(records: Records, proof: Proof) -> None:
     master, place, record = _record(records, proof, 0, "added")
-    later = {event[1] for event in records[master][place - 1 :] if event[0] == "peer"}
+    came = {event[1]: at for at, event in reversed([*enumerate(records[master], 1)]) if event[0] == "peer"}
+    later = [each for each, at in came.items() if at >= place]
     counted = {master, *record[4], *record[5], *_missing(records, master, place), *later}
     need(not counted.issuperset(records), "all are counted")
 

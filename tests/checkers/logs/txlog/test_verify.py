@@ -8,7 +8,7 @@ import pytest
 
 from checkers.logs.txlog import verify
 from checkers.verdict import RefusedError
-from tests.checkers.logs.txlog.scripts import acquired, added, executed, life, made, ref
+from tests.checkers.logs.txlog.scripts import acquired, added, caught_up, executed, life, made, ref
 
 A, B, C = ref(1, "n1-1"), ref(2, "n2-1"), ref(3, "n1-2")
 BACKUP = [0, b"", []]
@@ -60,6 +60,13 @@ FORGED: dict[str, tuple[dict[str, list[Any]], dict[str, Any]]] = {
         {"n1": [life(), added(0, 1, [], [], A)], "n2": [life(), added(0, 2, [], [], A, B)]},
         {"rule": "diverged", "records": [["n1", 2], ["n2", 2]], "index": -1, "epoch": 0},
     ),
+    "a base behind entries that a record left out": (
+        {
+            "n1": [life(), caught_up(0, "n2", A, B), added(2, 1, ["n2"], [], C)],
+            "n2": [life(), caught_up(1, "n1", A, B)],
+        },
+        {"rule": "poster-elsewhere", "records": [["n1", 3]], "poster": "n2"},
+    ),
     "that all is well": (
         {"n1": ROUND},
         {"rule": "agree", "records": [["n1", 1]], "lengths": {"n1": 1}},
@@ -90,6 +97,17 @@ def test_that_all_holds_is_shown_of_every_master(check: str, proof: dict[str, An
     verdict = {"checker": f"txlog-{check}", "result": "valid", "details": {"proofs": [proof]}}
     with pytest.raises(RefusedError):
         verify.check(tuple(DOUBLED), DOUBLED, verdict)
+
+
+def test_a_master_that_came_twice_is_counted_from_the_first_time_on() -> None:
+    """If it failed, a round without the counter of a master would be excused by a record behind it."""
+    logs = {"n1": [life(), ["peer", "n2"], added(0, 1, [], [], A), ["peer", "n2"]], "n2": [life()]}
+    proof = {"rule": "master-not-counted", "records": [["n1", 3]]}
+    assert verify.check(tuple(logs), logs, {"result": "invalid", "details": {"proofs": [proof]}}) == 1
+    logs["n1"] = [life(), added(0, 1, [], [], A), ["peer", "n2"]]
+    proof["records"] = [["n1", 2]]
+    with pytest.raises(RefusedError):
+        verify.check(tuple(logs), logs, {"result": "invalid", "details": {"proofs": [proof]}})
 
 
 def test_whether_masters_can_split_no_record_says() -> None:
