@@ -40,7 +40,6 @@ class VersionStep:
         if not await deployed.until(self._others_are_well, deployed.deadline_ns()):
             self._details.append("the nodes were not all back from what came before: nothing was done")
             return
-        self._before = _version_of(await deployed.cluster.status(node))
         if not await deployed.administered.terminate(node):
             self._details.append(f"{node} did not end by SIGTERM alone")
         if await deployed.cluster.status(node) is None:
@@ -56,6 +55,7 @@ class VersionStep:
         self._details.append(self._sentence())
 
     def _others_are_well(self, statuses: Mapping[str, Mapping[str, object] | None]) -> bool:
+        self._before = _version_of(statuses.get(self._node))  # of a look in which all answer
         stepped = [node for node in statuses if node in self._deployed.run_in]
         return all(status is not None for status in statuses.values()) and all(
             has_synced(node, statuses) for node in stepped

@@ -234,6 +234,20 @@ def test_a_step_takes_effect_when_the_node_tells_another_version() -> None:
         assert (evidence.took_effect, evidence.healed) == (False, True)
 
 
+def test_a_version_that_was_not_told_in_time_is_no_other_one() -> None:
+    """Broken, an upgrade that changed nothing would take effect because one answer came late."""
+
+    class LateOnce(_Nodes):
+        looks = 0
+
+        async def status(self, node: str) -> Mapping[str, object] | None:
+            self.looks += 1
+            return None if self.looks == 4 else await super().status(node)
+
+    evidence, _ = stepped(LateOnce(told={FROM: "1", TO: "1"}))
+    assert (evidence.took_effect, evidence.detail) == (False, "n2 ran 1, and runs 1")
+
+
 def test_a_node_without_its_earlier_rows_is_not_back() -> None:
     """Broken, the next node would be stopped although this one lacks what a quorum had."""
     evidence, _ = stepped(_Nodes(lost=1))
