@@ -145,18 +145,21 @@ def test_what_came_before_the_fault_is_not_its_doing() -> None:
 
 def test_limits_that_stay_are_no_heal() -> None:
     """Broken, a node that stays slow for the rest of the run would count as well."""
-    node = Node()
-    node.lifts = False
-    evidence = carried_out(RealCpuLimit, node, percent=8)
-    assert evidence.healed is False
-    assert "not what they were" in evidence.detail
+    for kind in (RealCpuLimit, RealMemoryLimit):
+        node = Node()
+        node.lifts = False
+        evidence = carried_out(kind, node, percent=8)
+        assert evidence.healed is False
+        assert "not what they were" in evidence.detail
 
 
 def test_pressure_is_believed_by_what_the_kernel_took_back() -> None:
     """Broken, a node with memory to spare would count as one under pressure."""
-    evidence = carried_out(RealMemoryLimit, Node())
+    node = Node()
+    evidence = carried_out(RealMemoryLimit, node)
     assert (evidence.took_effect, evidence.healed) == (True, True)
     assert evidence.counters == {"limit_hits": 0, "refaults": 50, "oom_kills": 0}
+    assert node.asked == ["memory", "press", "release", "lift", "revive"]
 
 
 def test_who_dies_under_pressure_is_told_and_comes_back() -> None:

@@ -129,3 +129,9 @@ def test_real_tarantool_is_asked_for_the_timeouts_that_it_has() -> None:
     plan = planned(system="tarantool", configuration="A", faults=("timeouts",), time_limit_s=120, seed=2)
     asked = {name for fault in draw_faults(plan, "n1", SYSTEMS["qsync"]) for name in fault.options}
     assert asked == {"replication_synchro_timeout", "replication_timeout"}
+
+
+@pytest.mark.parametrize(("quorum", "is_sound"), [(2, False), (3, True), (4, True), (5, False)])
+def test_any_two_quorums_of_the_members_meet(quorum: int, is_sound: bool) -> None:
+    """Broken, members could leave until two halves of a cluster both had a quorum."""
+    assert Membership.at_first(("n1", "n2", "n3", "n4"), quorum).is_sound is is_sound

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from checkers.history.faults import FaultSpan
-from harness.systems.cut_lines import NOT_OVER, AskedCut
+from harness.systems.cut_lines import NOT_OVER, AskedCut, times_of
 
 AFTER_NS = 10
 
@@ -43,3 +43,9 @@ def test_a_cut_that_did_not_end_has_the_end_of_the_run_as_its_cause() -> None:
     assert AskedCut(cut="c", node="n1", asked_ns=1, value={}).causes(history, 0) == [NOT_OVER]
     refused = AskedCut(cut="c", node="n1", asked_ns=1, ended_ns=2, value={"state": "refused", "why": "busy"})
     assert refused.causes(history, 0) == ["it was refused: busy"]
+
+
+def test_a_cut_lasts_from_its_request_to_its_end() -> None:
+    """If it failed, verdict and page would show when a cut was asked for as its end."""
+    ended = AskedCut(cut="c", node="n1", asked_ns=3, ended_ns=9, value={"named": 7})
+    assert times_of([ended, AskedCut(cut="d", node="n1", asked_ns=5, value={})]) == {"7": (3, 9), "d": (5, 5)}
