@@ -28,6 +28,8 @@ class NodeLog:
         self._node = node
         self._epoch_ns = epoch_ns
         self._status = status
+        self._begin = b""
+        """Ends a line of which a full disk took a part: it would spoil the next one, too."""
 
     def line(self, level: str, message: str, fields: Mapping[str, object] | None = None) -> None:
         line: dict[str, object] = {
@@ -41,7 +43,8 @@ class NodeLog:
         except (TypeError, ValueError, RecursionError) as error:  # a user's own node may log any value
             text = _encode({**line, "fields": f"no JSON: {error}"})
         with suppress(OSError):  # a full disk is the journal's to tell; a log must not end a node
-            os.write(self._file, text.encode("utf-8", "backslashreplace") + b"\n")
+            data = self._begin + text.encode("utf-8", "backslashreplace") + b"\n"
+            self._begin = b"\n" if os.write(self._file, data) < len(data) else b""
 
     def close(self) -> None:
         os.close(self._file)

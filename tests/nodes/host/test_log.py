@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -31,3 +32,19 @@ def test_a_field_that_json_lacks_costs_the_fields_and_not_the_node(
     assert (first["message"], first["node"], first["fields"][:7]) == ("look", "n1", "no JSON")
     assert second["message"] == "at that"
     assert place == "status" or (second["term"], second["name"]) == (1, "bad \udcff")
+
+
+def test_a_line_that_a_full_disk_cut_off_is_the_only_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If it failed, the first line after a full disk, such as why the node ends, would be lost, too."""
+    log = NodeLog(str(tmp_path / "log"), "n1", 0, dict)
+    write = os.write
+    monkeypatch.setattr(os, "write", lambda file, data: write(file, data[:20]))
+    log.line("info", "cut off")
+    monkeypatch.undo()
+    log.line("error", "whole")
+    log.line("error", "the next")
+    log.close()
+    _, *lines = (tmp_path / "log").read_text().splitlines()
+    assert [json.loads(line)["message"] for line in lines] == ["whole", "the next"]
