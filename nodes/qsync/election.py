@@ -231,7 +231,7 @@ class Election:
         if self.state == LEADER:
             if self.decisions.is_fenced(self, followers):
                 self.sometimes.note(rare.FENCED)
-                self._resign(now_ns)
+                self.resign(now_ns)
         elif self.state == CANDIDATE:
             if now_ns >= self.deadline_ns:
                 if self.mode == "candidate":
@@ -253,7 +253,9 @@ class Election:
 
     def resign(self, now_ns: int) -> None:
         """Stop leading, in the same term."""
-        self._resign(now_ns)
+        self.state, self.leader_id, self.leader_heard_ns = FOLLOWER, 0, now_ns
+        self.must_tell = True
+        self._wait(now_ns, "death")
 
     def follower_silent_ns(self) -> int:
         """For how long a follower may be silent and still count against fencing."""
@@ -263,7 +265,7 @@ class Election:
         """Set the mode; a leader that may not lead in it stops leading."""
         was_candidate, self.mode = self.mode == "candidate", mode
         if mode in ("off", "voter") and self.state != FOLLOWER:
-            self._resign(now_ns)
+            self.resign(now_ns)
         if mode == "candidate" and not was_candidate and self.state == FOLLOWER:
             self.leader_heard_ns = now_ns  # as if it had just started: the leader has its time to be heard
             self._wait(now_ns, "death")
@@ -313,11 +315,6 @@ class Election:
         self.state, self.must_tell = CANDIDATE, True
         self._wait(now_ns, "election")
         self._count(now_ns)
-
-    def _resign(self, now_ns: int) -> None:
-        self.state, self.leader_id, self.leader_heard_ns = FOLLOWER, 0, now_ns
-        self.must_tell = True
-        self._wait(now_ns, "death")
 
     def _enter(self, term: int, now_ns: int) -> None:
         self._forget(term)
