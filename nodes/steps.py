@@ -34,10 +34,8 @@ def checked(steps: object, is_known: Callable[[Step], bool]) -> list[Step]:
 
 
 def is_same(value: object, other: object) -> bool:
-    """Whether clients see one value in both, be it of a request, a log or a statement: a tuple is a list.
-
-    To Python `True`, 1 and 1.0 are equal, and what is no number is not equal to itself.
-    """
+    """Whether clients see one value in both; a tuple is a list. To Python `True`, 1 and 1.0 are equal, and what is no
+    number is not equal to itself."""
     return pack(_in_order(value)) == pack(_in_order(other))
 
 
