@@ -68,7 +68,7 @@ def _behind(data: bytes, log: xlog.Xlog[Any]) -> str:
 
 
 def _description(meta: xlog.Meta, log: xlog.Xlog[Any]) -> str:
-    version = meta.server_version or "no version"
+    version = meta.server_version.encode("unicode_escape").decode() or "no version"  # a header may be damaged
     if meta.kind in xlog.WITHOUT_VCLOCK:
         return f"{vinyl.NAMES[meta.kind]} of {version}:"
     if meta.kind == vinyl.APPENDED:
