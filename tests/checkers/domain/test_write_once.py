@@ -180,8 +180,22 @@ def test_where_the_owner_changes_an_asynchronous_row_stays_on_the_node_that_ackn
 def test_what_is_gone_from_every_node_is_found_where_nodes_may_differ() -> None:
     """A lost write would be seen by nobody where no node must hold everything."""
     history = whole([put(1, "ok", once=[1, 3]), put(2, "ok", notes=[2])])
-    gone = list(write_once.gone_everywhere(history, history.dumps))
-    assert [witness.rule for witness in gone] == ["lost-row"]
+    (gone,) = write_once.gone_everywhere(history, history.dumps)
+    assert gone.rule == "lost-row" and "rows 1 of once" in gone.summary
+
+
+def test_what_is_later_without_what_is_earlier_may_be_dirty_or_without_order() -> None:
+    """What may be rolled back, and replicas that keep no order, would be called anomalies."""
+    shows = read(3, node="n2", once=[], notes=[3])
+    dirty = whole([*WRITTEN, {**shows, "mode": "dirty"}], **ALL)
+    assert write_once.check(dirty).result == "valid"
+    assert write_once.check(whole([*WRITTEN, shows], **ALL), is_ordered=False).result == "valid"
+
+
+def test_rows_that_no_sight_can_show_are_not_judged() -> None:
+    """A green light: inserts that nothing was asked about would be whole."""
+    inserts = [event for event in whole(WRITTEN).events if event.f == "insert"]
+    assert write_once.check(History.of(Header(nodes=NODES), inserts)).result == "unknown"
 
 
 def random_history(seed: int, lost: bool = False) -> History:
