@@ -123,7 +123,7 @@ def _left(given: Given, report: Report) -> Iterator[Breach]:
         yield Breach(
             rule="never-drained",
             summary=f"transaction {name} is not synchronised on {master}, {_ms(quiet_ns)} ms after the last {last}",
-            records=[(given.columns.ref(int(given.made.ref[number])).origin, given.made.place(number)[1])],
+            records=[given.made.place(number)],
             facts={"id": name, "master": master},
             price=price,
             end_ns=gave_up_ns,

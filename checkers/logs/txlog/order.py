@@ -301,9 +301,6 @@ def _not_a_prefix(given: Given, walk: _Walk, queue: Array, keys: Array) -> Breac
         rule="not-a-prefix",
         summary=f"{walk.master} has {columns.ref(int(stamped[above])).text} as entry {greater + 1}, "
         f"and {missed.text} not before it",
-        records=[
-            (missed.origin, given.made.place(lost)[1]),
-            (walk.master, walk.place_of_entry(greater)),
-        ],
+        records=[given.made.place(lost), (walk.master, walk.place_of_entry(greater))],
         facts={"id": missed.id, "above": columns.names[above]},
     )

@@ -117,7 +117,7 @@ def _breach(given: Given, earlier: int, later: int, price: str) -> Breach:
         rule="submitted-later-sorts-before",
         summary=f"{other.text} was submitted after {asked.nodes[asked.node[earlier]]} had executed {one.text}, "
         "and sorts before it",
-        records=[(one.origin, given.made.place(first)[1]), (other.origin, given.made.place(second)[1])],
+        records=[given.made.place(first), given.made.place(second)],
         events=(*asked.events(earlier), *asked.events(later)),
         facts={"earlier": one.id, "later": other.id},
         price=price,

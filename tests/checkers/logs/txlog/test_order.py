@@ -313,3 +313,25 @@ def test_a_violation_stays_one_where_a_log_is_missing() -> None:
 def test_logs_without_a_transaction_show_nothing() -> None:
     said = verdicts({"n1": [life()], "n2": [life()]})["order"]
     assert (said.result, said.details["vacuous"]) == ("unknown", True)
+
+
+def test_a_transaction_is_shown_by_the_record_of_the_master_that_made_it() -> None:
+    """If it failed, a recovery that names a wrong origin would make the proof point to another master's record."""
+
+    def begins(*own: list[Any]) -> list[list[Any]]:
+        restamped = [5, "n1-1", "n2"]
+        return [
+            life(1, "simple"),
+            *own,
+            ["recovering", 0, [0, b"", []]],
+            ["recovered", 1, 0, "n1", {"n1": 2, "n2": 2}, [], [restamped], 9, {"n1": 0, "n2": 0}],
+        ]
+
+    logs = {
+        "n1": [*begins(made(1, "n1-1")), added(0, 12, ["n2"], [], ref(11, "n2-1"))],
+        "n2": [*begins(), made(11, "n2-1")],
+    }
+    (proof,) = (
+        proof for proof in verdicts(logs)["order"].details["proofs"] if proof["rule"] == "not-a-prefix"
+    )
+    assert proof["records"] == [["n1", 2], ["n1", 5]]

@@ -293,7 +293,10 @@ def _prefixes(given: Given, walks: Mapping[str, _Walk], found: Report) -> None:
             Breach(
                 rule="not-a-prefix",
                 summary=f"{master} has {_told(queue[index])} as entry {greater + 1}, and {_told(lost)} not before it",
-                records=[(lost.origin, given.made[lost.id].place), (master, replay.of_entry[greater].place)],
+                records=[
+                    (given.made[lost.id].ref.origin, given.made[lost.id].place),
+                    (master, replay.of_entry[greater].place),
+                ],
                 facts={"id": lost.id, "above": queue[index].id},
             )
         )

@@ -95,7 +95,7 @@ def _breach(given: Given, earlier: Operation, later: Operation, price: str) -> B
         rule="submitted-later-sorts-before",
         summary=f"{other.id} (ts {other.ts}) was submitted after {earlier.node} had executed {one.id} (ts {one.ts}), "
         "and sorts before it",
-        records=[(one.origin, given.made[one.id].place), (other.origin, given.made[other.id].place)],
+        records=[(made.ref.origin, made.place) for made in (given.made[one.id], given.made[other.id])],
         events=(*earlier.events, *later.events),
         facts={"earlier": one.id, "later": other.id},
         price=price,
