@@ -40,6 +40,15 @@ def test_the_answer_that_ends_it_is_found_by_trying_every_prefix(model: str) -> 
         found = min(verdict.details["longest_prefix"], key=lambda prefix: prefix["until"])
         assert found["until"] == until_by_trying(history, name), seed
         assert found["blocked"][0] == history.operations[_place(history, found["until"])].invoke_index
+        runs = [
+            each
+            for each in history.operations
+            if each.key in found["keys"] and each.invoke_index < found["until"]
+        ]
+        beside = [
+            each.invoke_index for each in runs if (each.complete_index or found["until"] + 1) > found["until"]
+        ]
+        assert found["blocked"][1:] == beside, seed
         answered = [each.returned_index for each in history.operations if each.key in found["keys"]]
         assert found["operations"] == sum(end is not None and end < found["until"] for end in answered)
     assert seen > 8

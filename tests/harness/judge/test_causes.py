@@ -264,6 +264,18 @@ def test_a_cause_explains_only_what_it_can() -> None:
     assert [cause.rule for cause in own_causes(verdict(logs, late))] == [LOGS[1]]
 
 
+@pytest.mark.parametrize(
+    ("check", "rule", "moment"),
+    [(*NODE, "At 1.000 s"), ("acknowledged-early", "read-behind", "At 3.000 s"), (*CLIENTS, "At 3.000 s")],
+)
+def test_the_moment_of_a_node_is_its_first_and_that_of_an_answer_its_last(
+    check: str, rule: str, moment: str
+) -> None:
+    """If it failed, a reader would look for a breach where it had only been asked for, or had been there for long."""
+    lasting = witness(rule, start_ns=1_000_000_000, end_ns=3_000_000_000)
+    assert headline(verdict((check, lasting))).startswith(moment)
+
+
 def test_a_finding_is_no_consequence() -> None:
     """If it failed, the sentence or the picture of an anomaly would name what the promise allows."""
     told = verdict(
