@@ -230,3 +230,14 @@ def test_a_tarantool_whose_applier_ended_has_stopped(monkeypatch: pytest.MonkeyP
     assert any("not promised here, and not kept: n1 and n2 differ" in text for text in found)
     assert not any("not quiet" in text for text in verdict["evidence"]["missing"])
     assert "only one node can make synchronous transactions" in verdict["documented"]["convergence"]
+
+
+@pytest.mark.parametrize("settled", [True, False])
+def test_members_that_do_not_agree_are_inconclusive(settled: bool) -> None:
+    """If it failed, a run whose nodes count by different members in the end would be valid."""
+    value = {"nodes": [*NODES], "quorum": 2, "settled": settled}
+    line = {"process": "harness", "f": "members", "type": "info", "at_ms": 2_500, "value": value}
+    verdict = judge(Case(PLAN, history([*good(), line]), given_promise=FIXED_OWNER))
+    assert outcome(verdict) == (("valid", 0) if settled else ("inconclusive", 3))
+    said = "not all nodes were seen to agree on the members in the end"
+    assert (said in verdict["evidence"]["missing"]) != settled
