@@ -153,6 +153,14 @@ def test_a_read_that_is_behind_tells_what_its_node_took_itself_for(owner: int, n
     assert [each.how for each in verdict.witnesses] == [f"its own log has it as {said}"]
 
 
+def test_a_read_of_what_is_confirmed_or_not_recorded_is_right() -> None:
+    """Breaks if a store that keeps its order were blamed for every read, or for a row that the record lacks."""
+    confirmed = (*WRITTEN, durable(8, "n1", CONFIRM), Answered(50, "n1", 7))
+    for name in (WRITE.id, (1, 99)):
+        verdict = check(read(), effects=confirmed, promotes="at once", shown={0: [name]})
+        assert verdict.result == "valid", verdict.witnesses
+
+
 def test_reads_are_held_to_their_promise_alone() -> None:
     """Breaks if a store that promises no linearizable reads were blamed for a read at a node that lags."""
     effects = READS["read-behind"]
