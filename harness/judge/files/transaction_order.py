@@ -31,6 +31,6 @@ def read_order(path: Path) -> Mapping[int, float]:
     for event, place in value.items():
         is_number = type(place) is int or (isinstance(place, float) and math.isfinite(place))
         if not INDEX.fullmatch(str(event)) or not is_number:
-            raise WrongUse(f"{wanted}, got {str(event)[:60]}: {place!r} in {path}")
+            raise WrongUse(f"{wanted}, got {str(event)[:60]}: {place!r:.60} in {path}")
         order[int(str(event))] = place
     return order
