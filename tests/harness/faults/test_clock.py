@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from unittest.mock import AsyncMock
 
@@ -12,9 +13,12 @@ import pytest
 
 from harness.cluster.clock_files import write_clock
 from harness.faults import clock
-from harness.faults.clock import Off, RealClocks
+from harness.faults.clock import Off, RealClocks, VirtualClocks
 from harness.faults.fault import Evidence, Fault
+from harness.faults.virtual import VirtualHands
 from nodes.host.clock import Clock
+from nodes.world.agenda import Agenda
+from nodes.world.clock import NodeClock
 from tests.harness.faults.made_up_hands import MadeUpHands
 
 MILLISECOND_NS = 1_000_000
@@ -164,3 +168,29 @@ def test_between_which_bounds_a_clock_is_off() -> None:
     assert Off(5, 9).gained_since(Off(1, 4), 50_000) == 1
     assert Off(5, 9).gained_since(Off(1, 6), 50_000) == 0
     assert Off(-9, -5).gained_since(Off(-4, -1), -50_000) == 1
+
+
+@pytest.mark.parametrize("turns", [0, 1, 2, 3])
+def test_a_virtual_clock_that_strobed_is_right_again_wherever_it_was(turns: int) -> None:
+    """If it failed, a simulated clock would stay an hour wrong after the fault, or one that never turned count."""
+    agenda, node_clock = Agenda(), NodeClock()
+    world: Any = SimpleNamespace(agenda=agenda, machines={"n1": SimpleNamespace(clock=node_clock)})
+    asked = fault(jump_ns=SECOND_NS, delay_ns=MILLISECOND_NS)
+    at_work = VirtualClocks(asked, VirtualHands(world, AsyncMock(), heartbeat_ns=1))
+    asyncio.run(at_work.begin())
+    offsets = [node_clock.wall_offset_ns]
+    for _ in range(turns):
+        agenda.advance()
+        offsets.append(node_clock.wall_offset_ns)
+    assert offsets == [0 if number % 2 else SECOND_NS for number in range(turns + 1)]
+    evidence = asyncio.run(at_work.end())
+    assert (node_clock.wall_offset_ns, evidence.took_effect) == (0, turns > 1)
+    assert agenda.advance() and node_clock.wall_offset_ns == 0, "the turn that was planned before is void"
+
+
+def test_a_small_jump_must_be_seen_beyond_what_a_far_clock_may_be_off() -> None:
+    """If it failed, the doubt about a remote host's clock would count as the effect of a jump."""
+    doubt_ns = clock.SURELY_WRONG_NS
+    assert not Off(doubt_ns - 1, doubt_ns + 1).is_wrong_by(MILLISECOND_NS)
+    assert Off(doubt_ns, doubt_ns + 1).is_wrong_by(MILLISECOND_NS)
+    assert not Off(-doubt_ns - 1, -doubt_ns + 1).is_wrong_by(-MILLISECOND_NS)

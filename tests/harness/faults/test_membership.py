@@ -135,3 +135,17 @@ def test_real_tarantool_is_asked_for_the_timeouts_that_it_has() -> None:
 def test_any_two_quorums_of_the_members_meet(quorum: int, is_sound: bool) -> None:
     """Broken, members could leave until two halves of a cluster both had a quorum."""
     assert Membership.at_first(("n1", "n2", "n3", "n4"), quorum).is_sound is is_sound
+
+
+def test_a_majority_of_all_and_a_quorum_above_half_stay() -> None:
+    """If it failed, two halves of a cluster could decide for themselves, each with a quorum of its own."""
+    four = Membership.at_first(("n1", "n2", "n3", "n4"), None)
+    assert four.without("n4").is_sound
+    assert not four.without("n3", "n4").is_sound, "half of the first members"
+
+
+def test_the_quorum_that_elects_is_that_of_the_remaining_members() -> None:
+    """If it failed, a removal that leaves enough votes would be refused, or one that leaves too few be drawn."""
+    silent = Membership.at_first(("n1", "n2", "n3", "n4"), None, without_a_vote=frozenset({"n4"}))
+    assert silent.why_not("remove", ["n3"]) == ""
+    assert "too few have a vote" in silent.why_not("replace", ["n3"])
