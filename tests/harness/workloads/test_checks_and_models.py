@@ -125,6 +125,46 @@ def test_transactions_that_are_whole_keep_the_total_and_what_was_acknowledged(
     assert [bool(of_bank["bank"]), bool(of_lists["durability"])] == [is_whole, is_whole]
 
 
+@pytest.mark.parametrize("name", ["append", "rw-register", "long-fork"])
+@pytest.mark.parametrize(
+    ("changed", "is_promised"),
+    [
+        ({}, True),
+        ({"replica_reads": ""}, False),
+        ({"transactions": "snapshot-isolation"}, False),
+        ({"transactions": "snapshot-isolation", "replica_reads": ""}, False),
+    ],
+)
+def test_no_node_goes_back_where_transactions_are_strict_and_replicas_keep_the_order(
+    name: str, changed: dict[str, str], is_promised: bool
+) -> None:
+    """If this fails, a replica that goes back is a finding only, or is accused where nothing is promised of it."""
+    promise = FIXED_OWNER.but(**changed)
+    models = {each.name: each.model for each in WORKLOADS[name].checks(promise, None)}
+    assert bool(models["snapshots"]) == is_promised
+    assert name != "long-fork" or bool(models["long-fork"]) == is_promised
+
+
+def test_only_writes_that_depend_on_nothing_keep_to_plain_writes() -> None:
+    """If this fails, lists would be judged by a promise of blind writes, or registers by none."""
+    blind = FIXED_OWNER.but(writes="", plain_writes="linearizable", transactions="snapshot-isolation")
+    models = {
+        name: {each.name: each.model for each in WORKLOADS[name].checks(blind, None)}["transactional"]
+        for name in ("append", "rw-register")
+    }
+    assert models == {"append": "", "rw-register": "snapshot-isolation"}
+
+
+def test_of_transactions_those_that_read_are_the_ones_that_were_asked() -> None:
+    """If this fails, a run of writes alone would have to say what reads saw, or one of reads would be excused."""
+    values = ([["append", "k", 1]], [["append", "k", 2]], [["r", "k", [1, 2]]])
+    lines = [Line(type_, 0, "txn", value) for value in values for type_ in ("invoke", "ok")]
+    (check,) = [
+        each for each in WORKLOADS["append"].checks(FIXED_OWNER, None) if each.name == "transactional"
+    ]
+    assert run_here(check, of_the_owner("append", lines)).details["asked"] == 1
+
+
 @pytest.mark.parametrize("name", ["append", "rw-register"])
 def test_a_store_of_weak_isolation_may_promise_to_lose_nothing(name: str) -> None:
     """If this fails, a store at read committed that forgets acknowledged transactions is called valid."""
