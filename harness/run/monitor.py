@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from harness.cluster.protocol import (
     RARE_TURNS,
+    BeginsAnew,
     Cluster,
     Ended,
     FindsOrphans,
@@ -94,6 +95,10 @@ class Monitor:
             self.untold = self.system.reports.untold(statuses)
             if not settled:
                 await self.cluster.sleep_until(self.cluster.now_ns() + SETTLE_POLL_NS)
+        if not settled and isinstance(self.cluster, BeginsAnew):
+            await (
+                self.look()
+            )  # the last report decides which nodes are judged, and one may only have been late
         return settled
 
     async def look_for_ends(self) -> None:

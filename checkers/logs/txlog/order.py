@@ -160,12 +160,15 @@ class _Walk:
             )
         if rule == kernels.TWICE:
             name = self.given.columns.names[two]
+            has_recovered = any(
+                isinstance(each, Recovered) and each.place <= row + 1 for each in self.log.rare
+            )
             return Breach(
                 rule="twice",
                 summary=f"{master} has {name} twice in its synchronised queue",
                 records=[(master, one + 1), here],
                 facts={"id": name},
-                how="after a recovery" if self._has_recovered(row + 1) else "without a recovery",
+                how="after a recovery" if has_recovered else "without a recovery",
             )
         if rule == kernels.OUT_OF_ORDER:
             last, entry = ref(two), ref(three)
@@ -185,9 +188,6 @@ class _Walk:
             facts={"id": waits.id},
             how=self._how(row + 1),
         )
-
-    def _has_recovered(self, place: int) -> bool:
-        return any(isinstance(record, Recovered) and record.place <= place for record in self.log.rare)
 
     def _how(self, place: int) -> str:
         lives = sum(isinstance(record, Life) and record.place <= place for record in self.log.rare)

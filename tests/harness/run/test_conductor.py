@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import io
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Mapping
 from typing import Any, cast
 
 import msgspec
@@ -241,6 +241,23 @@ def test_a_cluster_that_does_not_settle_is_told() -> None:
     recorded = Recorded(drawn(operation(10)), FakeCluster(settled=False))
     assert [event.value for event in recorded.of("harness") if event.f == "settled"] == [False]
     assert recorded.cluster.now_ns() < 2_000 * MILLISECOND_NS
+
+
+def test_an_answer_that_is_late_when_the_wait_ends_leaves_no_node_out() -> None:
+    """If it failed, nodes that stay apart for good would pass undecided on a busy machine."""
+
+    class LateAtTheEnd(FakeCluster):
+        def begin_now(self) -> None: ...
+
+        async def status(self, node: str) -> Mapping[str, object] | None:
+            is_late = (
+                node == "n3" and 1_150 < self.now_ns() / MILLISECOND_NS < 1_230
+            )  # the wait ends at 1,251
+            return None if is_late else await super().status(node)
+
+    recorded = Recorded(drawn(operation(10)), LateAtTheEnd(settled=False))
+    ups = [event.value["up"] for event in recorded.of("monitor") if event.node == "n3"]
+    assert (False in ups, ups[-1]) == (True, True)
 
 
 BROKEN = RuntimeError("our own bug")
