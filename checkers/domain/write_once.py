@@ -164,9 +164,8 @@ def check(
         insert = Insert(operation, rows, any(space == synchronous for space, _ in rows))
         ledger.inserts.append(insert)
         for row in rows:
-            ledger.of_row.setdefault(row, []).append(
-                insert
-            )  # a second one if the first failed, or may have failed
+            # A second one if the first failed, or may have failed.
+            ledger.of_row.setdefault(row, []).append(insert)
     sights = [_sight(operation) for operation in history.select(f="read", outcome="ok")]
     dumps = [_sight(operation) for operation in last_dumps(history)]
     acknowledged = sorted(

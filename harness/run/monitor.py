@@ -96,9 +96,8 @@ class Monitor:
             if not settled:
                 await self.cluster.sleep_until(self.cluster.now_ns() + SETTLE_POLL_NS)
         if not settled and isinstance(self.cluster, BeginsAnew):
-            await (
-                self.look()
-            )  # the last report decides which nodes are judged, and one may only have been late
+            # The last report decides which nodes are judged, and one may only have been late.
+            await self.look()
         return settled
 
     async def look_for_ends(self) -> None:
