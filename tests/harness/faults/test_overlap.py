@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from harness.faults.fault import Fault
 from harness.faults.held import SCENIC
-from harness.faults.overlap import exclude, impossible, meet, slots_of
+from harness.faults.overlap import exclude, hinders_no_owner, impossible, meet, slots_of
 from harness.faults.table import FAULTS
 from harness.plan.schedule import draw_faults
 from harness.systems import SYSTEMS
@@ -87,3 +87,52 @@ def test_what_cannot_be_is_said() -> None:
     assert "one after the other" in impossible(fault(1, "pause", 5, 15, "n2"), [kill], 1, DECISIVE)
     others = [kill, fault(1, "pause", 0, 10, "n2")]
     assert "one of 3 faults at once" in impossible(fault(2, "pause", 5, 15, "n3"), others, 2, DECISIVE)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "on_one_node", "on_two", "where_clocks_are_virtual"),
+    [
+        ("kill", "pause", True, False, True),
+        ("kill", "cpu-limit", True, False, True),
+        ("cpu-limit", "memory-limit", True, False, True),
+        ("disk-error", "kill", True, False, True),
+        ("disk-error", "oom", True, False, True),
+        ("disk-error", "slow-fsync", True, False, True),
+        ("slow-fsync", "kill", False, False, False),
+        ("clock", "clock", True, False, False),
+        ("failover", "failover", True, True, True),
+        ("failover", "remove", True, False, True),
+        ("failover", "kill", False, False, False),
+        ("restart", "options", True, True, True),
+        ("add", "replace", True, True, True),
+        ("restart", "cut", False, False, False),
+    ],
+)
+def test_the_pairs_that_exclude_each_other(
+    one: str, other: str, on_one_node: bool, on_two: bool, where_clocks_are_virtual: bool
+) -> None:
+    """If it failed, two faults would undo each other's work, or a pair that finds bugs would never be drawn."""
+    for first, second in ((one, other), (other, one)):
+        began = fault(0, first, 0, 10, "n1")
+        beside, apart = fault(1, second, 5, 15, "n1"), fault(1, second, 5, 15, "n2")
+        assert exclude(began, beside, DECISIVE, is_real=True) is on_one_node
+        assert exclude(began, apart, DECISIVE, is_real=True) is on_two
+        assert exclude(began, beside, DECISIVE) is where_clocks_are_virtual
+
+
+def test_no_node_is_promoted_while_modes_of_elections_change() -> None:
+    """If it failed, a PROMOTE without a vote would take the queue from its owner, and a right store be accused."""
+    promotion = fault(0, "failover", 0, 10, "n1")
+    for option, is_so in ((DECISIVE.elections, True), ("some_timeout", False)):
+        change = msgspec.structs.replace(fault(1, "options", 5, 15, "n2"), options={option: 1})
+        assert exclude(promotion, change, DECISIVE) is exclude(change, promotion, DECISIVE) is is_so
+    assert hinders_no_owner("clock", (), DECISIVE)
+    assert not hinders_no_owner("clock", (DECISIVE.quorum,), DECISIVE)
+    assert not hinders_no_owner("kill", (), DECISIVE)
+
+
+def test_a_fault_may_begin_when_another_ends() -> None:
+    """If it failed, faults that touch would count as two at once, and take two slots."""
+    before, behind = fault(0, "kill", 0, 10, "n1"), fault(1, "pause", 10, 15, "n1")
+    assert not meet(before, behind) and not meet(behind, before)
+    assert slots_of([behind, before]) == [[before, behind]]
