@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import io
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import msgspec
 import pytest
 
 from checkers.cuts.report import OF_REPLICA_SETS, Level
 from checkers.history import History, jsonl
-from checkers.verdict import Verdict
+from checkers.logs.log_cuts import LogCuts
+from checkers.verdict import Verdict, Witness
 from harness.campaigns.hunt.seeds import try_seed
 from harness.errors import WrongUse
 from harness.judge import Case, Left, judge
@@ -20,9 +22,10 @@ from harness.pages.terminal.last_screen import last_screen
 from harness.plan.plan import Plan
 from harness.run.assemble import header, parts_of, simulated
 from harness.run.conductor import Conductor
-from harness.systems.cut_lines import ENDED
+from harness.systems.cut_lines import ENDED, AskedCut
 from harness.systems.parts import NodeFiles
 from harness.systems.plans import from_json, planned
+from harness.systems.qsync import judging
 from harness.systems.qsync.options import settings_of
 
 CUTS = [f"cuts-{level}" for level in OF_REPLICA_SETS]
@@ -258,3 +261,40 @@ def test_a_node_that_stopped_following_is_a_cause() -> None:
     found = judged(done, unfinished, files)["cuts-finish"]
     assert found.result == "valid"
     assert "n2 had stopped following n1" in str(found.details["cuts"])
+
+
+class AtTheirMarkers:
+    """Logs of two nodes that are right behind the marker 1:7, of which one violation of each kind is found."""
+
+    rules = ("marker-differs", "status-differs", "confirmed-and-rolled-back")
+
+    def __init__(self) -> None:
+        log = SimpleNamespace(find=lambda *_: 3, cut=lambda _: SimpleNamespace(vclock={1: 7}))
+        self.walks = {"n1": log, "n2": log}
+
+    def __getitem__(self, node: str) -> Any:
+        return self.walks[node]
+
+    def check(self, places: Any, marker: Any = None) -> Verdict:
+        assert (places, marker) == ({"n1": 3, "n2": 3}, {1: 7})
+        found = tuple(Witness(rule=rule, summary=rule, events=()) for rule in self.rules)
+        return Verdict(checker="cuts", result="invalid", summary="", model="", witnesses=found)
+
+
+@pytest.mark.parametrize(
+    ("state", "named", "found"),
+    [
+        ("ok", 7, [("marker-differs", ""), ("status-differs", "")]),
+        ("failed", 7, []),
+        ("failed", 6, [("place-not-at-marker", "in front of its marker")]),
+        ("failed", 8, [("place-not-at-marker", "behind its marker")]),
+    ],
+)
+def test_what_a_marker_must_keep(state: str, named: int, found: list[tuple[str, str]]) -> None:
+    """If it failed, a cut with other decisions on one node than on another would be right, or be two violations."""
+    places = {"n1": [[1, 7]], "n2": [[1, named]]}
+    value = {"state": state, "marker": [1, 7], "vclock": [[1, 7]], "places": places}
+    cut = AskedCut(cut="c", node="n1", asked_ns=0, ended_ns=1, value=value)
+    judgement = judging._marker(cut, cast(LogCuts, AtTheirMarkers()))
+    assert [(witness.rule, witness.how) for witness in judgement.witnesses] == found
+    assert (judgement.result, judgement.count) == ("invalid" if found else "valid", len(found))
