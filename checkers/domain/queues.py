@@ -21,7 +21,8 @@ more often than it was put in by then), reordered (an element that surely went i
 within one drain; not with `fifo` false).
 
 A store may promise less: that each comes out at least once (`again`). What is duplicated or reordered is a finding
-then, and that a later element came out is no proof.
+then. That a later element came out is no proof, nor is an "empty" before the end: what was given to a consumer and not
+acknowledged comes back.
 
 Cost: n log n. Cannot see: an answer "empty" that was wrong (the linearizable model `queue` can); the order in which
 elements put in twice came out.
@@ -116,6 +117,8 @@ def check(
     begun = with_first_elements(history, "enqueue")
     for key, operations in by_key(begun.select(f=("enqueue", "dequeue", "drain"))).items():
         queue = _queue(operations, failed_cas_observes)
+        if again:
+            queue.emptied = [each for each in queue.emptied if each.phase == "final"]
         missing = _missing(queue, fifo and not again)
         lost = _unexplained(queue, missing)
         names += [shown(each.put.value) for each in missing]

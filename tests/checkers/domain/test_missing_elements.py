@@ -25,9 +25,8 @@ def one_by_one(*calls: Call) -> History:
         process = number if outcome == "info" else 100
         asked = value if f == "enqueue" else None
         for type_, shown in (("invoke", asked), (outcome, value)):
-            event = Event(
-                index=len(events), time_ns=len(events), type=type_, process=process, f=f, value=shown
-            )
+            at, phase = len(events), "final" if f == "drain" else "load"
+            event = Event(index=at, time_ns=at, type=type_, process=process, f=f, value=shown, phase=phase)
             events.append(event)
     return History.of(Header(), events)
 
@@ -74,6 +73,7 @@ def test_a_valid_verdict_names_what_was_forgiven() -> None:
         ([PUT, ("enqueue", "ok", 6), ("dequeue", "ok", 6), ("dequeue", "ok", 5), EMPTY], [], ["reordered"]),
         ([PUT, ("enqueue", "ok", 6), ("dequeue", "ok", 6), TOOK_SOMETHING, EMPTY], [], []),
         ([PUT, EMPTY, ("dequeue", "ok", 5), EMPTY], [], []),
+        ([PUT, ("dequeue", "ok", None)], [], ["queue"]),
         ([PUT, EMPTY], ["lost"], []),
         ([("dequeue", "ok", 5), EMPTY], ["never-enqueued"], []),
         ([("dequeue", "ok", 5), PUT, EMPTY], ["before-its-enqueue"], []),

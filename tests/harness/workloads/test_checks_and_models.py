@@ -190,6 +190,7 @@ def test_a_broker_may_deliver_again_and_must_not_lose(name: str) -> None:
     put = [Line("invoke", 0, "enqueue", 1, key="q"), Line("ok", 0, "enqueue", 1, key="q")]
     out = [Line("invoke", 0, "dequeue", key="q"), Line("ok", 0, "dequeue", 1, key="q")]
     empty = [Line("invoke", 0, "dequeue", key="q"), Line("fail", 0, "dequeue", key="q", error="empty")]
+    empty = [replace(line, phase="final") for line in empty]
     broker = FIXED_OWNER.but(queues="at least once")
     for lines, at_least_once in (((*put, *out, *out, *empty), "valid"), ((*put, *empty), "invalid")):
         history = of_the_owner(name, [*lines])
