@@ -21,8 +21,8 @@ more often than it was put in by then), reordered (an element that surely went i
 within one drain; not with `fifo` false).
 
 A store may promise less: that each comes out at least once (`again`). What is duplicated or reordered is a finding
-then. That a later element came out is no proof, nor is an "empty" before the end: what was given to a consumer and not
-acknowledged comes back.
+then. That a later element came out is no proof, nor is an "empty" before all was quiet: what was given to a consumer
+and not acknowledged comes back, as does what a node holds that is away.
 
 Cost: n log n. Cannot see: an answer "empty" that was wrong (the linearizable model `queue` can); the order in which
 elements put in twice came out.
@@ -40,7 +40,7 @@ from typing import Any
 
 from checkers.domain.begun import with_first_elements
 from checkers.domain.effects import sights
-from checkers.domain.proof import listed, shown, verdict
+from checkers.domain.proof import caught_up, listed, shown, verdict
 from checkers.history.history import History, by_key
 from checkers.history.operation import Operation
 from checkers.history.value_kernels import NEVER
@@ -114,11 +114,11 @@ def check(
     witnesses: list[Witness] = []
     counts = dict.fromkeys(("enqueued", "dequeued", "missing", "forgiven", "recovered", "emptied"), 0)
     names: list[str] = []
-    begun = with_first_elements(history, "enqueue")
+    begun, is_whole = with_first_elements(history, "enqueue"), caught_up(history)
     for key, operations in by_key(begun.select(f=("enqueue", "dequeue", "drain"))).items():
         queue = _queue(operations, failed_cas_observes)
         if again:
-            queue.emptied = [each for each in queue.emptied if each.phase == "final"]
+            queue.emptied = [each for each in queue.emptied if each.phase == "final" and is_whole(each)]
         missing = _missing(queue, fifo and not again)
         lost = _unexplained(queue, missing)
         names += [shown(each.put.value) for each in missing]
@@ -133,8 +133,9 @@ def check(
     forgiven = f"; operations of unknown outcome may have taken {_listed(names)}" if names else ""
     details: dict[str, Any] = {**counts, "findings": []}
     if counts["enqueued"] and not counts["emptied"]:
+        when = " in quiet" if again else ""
         details["findings"] = [
-            "the queue was never seen empty: what is missing cannot be told from what is left in it"
+            f"the queue was never seen empty{when}: what is missing cannot be told from what is left in it"
         ]
     if again:
         for rule in ALLOWED_AGAIN:

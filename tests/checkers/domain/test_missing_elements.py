@@ -90,6 +90,15 @@ def test_at_least_once_may_be_again_and_late_but_not_never(
     assert "once" not in found.summary
 
 
+@pytest.mark.parametrize(("settled", "result"), [(True, "invalid"), (False, "valid")])
+def test_what_a_node_may_hold_that_is_away_is_not_lost(settled: bool, result: str) -> None:
+    """If it failed, a broker would be blamed for a message of a queue whose node does not answer at the end."""
+    history = one_by_one(PUT, EMPTY)
+    told = Event(index=4, time_ns=4, type="info", process="harness", f="settled", value=settled)
+    found = queues.check(History.of(Header(), [*history.events, told]), again=True)
+    assert found.result == result
+
+
 def test_an_equal_element_does_not_come_out_before_it_is_put_in_again() -> None:
     """If it failed, an element that comes out twice would pass if a client puts it in again later."""
     out = ("dequeue", "ok", 5)
