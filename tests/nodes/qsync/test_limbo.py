@@ -94,3 +94,21 @@ def test_a_promote_names_the_newest_entry_even_if_it_is_still_being_written() ->
     limbo.append(Entry(Transaction(()), wait_ack=True, promised_lsn=6))
     limbo.append(Entry(Transaction(()), wait_ack=False, promised_lsn=7))
     assert limbo.last_synchronous_lsn() == 6
+
+
+def test_the_size_is_that_of_the_entries_that_wait() -> None:
+    """Broken, a queue that was full once stays full, and every client waits for room without end."""
+    limbo = Limbo()
+    entries = [Entry(Transaction(()), wait_ack=True, lsn=lsn, size=10**lsn) for lsn in range(5)]
+    for entry in entries:
+        limbo.append(entry)
+    assert limbo.size == 11_111
+    limbo.drop_newest(entries[4])
+    assert limbo.size == 1_111
+    assert limbo.confirm(1) == entries[:2]
+    assert limbo.size == 1_100
+    assert limbo.roll_back(3) == [entries[3]]
+    assert limbo.size == 100
+    limbo.owner_id = 1
+    assert limbo.promote(2, 2, 2, 5) == ([entries[2]], [])
+    assert limbo.size == 0
