@@ -178,3 +178,23 @@ def test_a_walk_says_the_same_in_any_order_of_places(makers: list, places: list[
     for place in places:
         if place <= walk.end:
             assert walk.cut(place) == _plain(records, place)
+
+
+@pytest.mark.parametrize(
+    ("changed", "voters", "result"),
+    [
+        ({"has_votes": True}, 0, "invalid"),
+        ({"has_votes": True}, 1, "invalid"),
+        ({"has_votes": True}, 2, "valid"),
+        ({"has_votes": False}, 0, "valid"),
+        ({"has_votes": True, "first_by_hand": True}, 0, "valid"),
+        ({"has_votes": True, "started": {1: 1}}, 0, "valid"),
+    ],
+)
+def test_an_owner_needs_votes_where_nodes_elect(changed: dict[str, object], voters: int, result: str) -> None:
+    """Broken, a cut of nodes that are promoted by hand would be an alarm, or one of a false leader would pass."""
+    rows = (promote(1, 1, over=0, until=0, term=2), write(1, 2), confirm(1, 3, 2))
+    logs = [_of(node, *([vote(node, 2, 1)] if node <= voters else []), *rows) for node in MEMBERS]
+    cuts = LogCuts(logs, replace(RULES, **changed))  # type: ignore[arg-type]
+    verdict = cuts.check({name: cuts[name].end for name in ("n1", "n2", "n3")})
+    assert verdict.result == result, verdict.witnesses
