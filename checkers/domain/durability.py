@@ -156,7 +156,7 @@ def _witness(
     where = f" at {final.operation.node}" if final.operation.node else ""
     how = (
         "is missing"
-        if final.elements
+        if rule == "lost-element"
         else f"is not there, but {shown(final.values[0])}, which was over before it"
     )
     lost_value = shown(value) if cell is None else f"{shown(value)} of {cell}"

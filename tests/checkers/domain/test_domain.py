@@ -370,6 +370,7 @@ def test_an_element_that_a_read_shows_beside_one_that_lacks_it_is_not_lost() -> 
     asked = Line("invoke", 1, "read"), Line("invoke", 2, "read")
     details = _set_full(*added, *asked, Line("ok", 2, "read", []), Line("ok", 1, "read", [7]))
     assert (details["lost"], details["stale"], details["violations"]) == (0, 1, 0)
+    assert details["findings"] == ["missing from a later read, for up to 2.0 ms: 1 element"]
 
 
 def test_an_element_that_no_read_can_have_missed_was_stable_at_no_time() -> None:
@@ -379,6 +380,7 @@ def test_an_element_that_no_read_can_have_missed_was_stable_at_no_time() -> None
         *(Line("invoke", 0, "add", 7), Line("ok", 0, "add", 7)),
     )
     assert (details["never_read"], details["stable_ms"]) == (1, {})
+    assert details["findings"] == ["never read, so nothing is known of them: 1 element"]
 
 
 def test_an_element_that_a_final_read_lacks_is_lost_and_not_stale() -> None:
@@ -475,3 +477,25 @@ def test_a_cas_of_a_value_to_itself_that_failed_wrote_nothing() -> None:
     assert CHECKERS["rollback-honesty"](history_of((*failed, *shows))).result == "valid"
     other = Line("invoke", 0, "cas", [2, 1]), Line("fail", 0, "cas", [2, 1])
     assert CHECKERS["rollback-honesty"](history_of((*other, *shows))).result == "invalid"
+
+
+def _final(shown: Any, *writes: tuple[str, Any]) -> list[str]:
+    """What a final read that shows this has lost of these acknowledged operations."""
+    lines = [Line(type_, 0, f, value) for f, value in writes for type_ in ("invoke", "ok")]
+    lines += [Line("invoke", 1, "read", phase="final"), Line("ok", 1, "read", shown, phase="final")]
+    return [witness.summary for witness in CHECKERS["durability"](history_of(lines)).witnesses]
+
+
+def test_a_set_that_shows_nothing_has_lost_its_elements() -> None:
+    """A key that is gone would be taken for a value that was over before the element."""
+    (lost,) = _final(None, ("add", 7))
+    assert lost == "7 was acknowledged to process 0, and in the final state it is missing"
+    assert _final(None, ("write", 7)) != []
+    assert _final([7], ("add", 7)) == []
+
+
+def test_a_cell_to_which_a_value_was_written_twice_is_not_judged() -> None:
+    """A write may be replaced by one of the same value, of which no read tells the two apart."""
+    assert len(_final(1, ("write", 1), ("write", 2))) == 1
+    assert _final(1, ("write", 1), ("write", 2), ("write", 2)) == []
+    assert _final(1, ("write", 1), ("write", 2), ("write", None)) == []
