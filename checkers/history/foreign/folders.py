@@ -36,23 +36,18 @@ def etcd_report(folder: Path) -> Maps:
     """The operations of all clients of a report. Raises HistoryError, OSError."""
     files = []
     for path in _clients(folder):
+        name = str(path.relative_to(folder))
         try:
             values = json_values.parse(path.read_bytes(), "operations of etcd's clients")
         except HistoryError as error:
-            raise _in_file(error, path, folder) from error
-        values.name = str(path.relative_to(folder))
+            came, attempt = f"{error.came} in {name}", error.attempt
+            raise HistoryError(
+                expected=error.expected, came=came, attempt=attempt, line=error.line
+            ) from error
+        values.name = name
         files.append(values)
     header = Header(system="etcd", extra={ALL_CLIENTS: True})
     return porcupine_json.maps_of(files, header)
-
-
-def _in_file(error: HistoryError, path: Path, folder: Path) -> HistoryError:
-    return HistoryError(
-        expected=error.expected,
-        came=f"{error.came} in {path.relative_to(folder)}",
-        attempt=error.attempt,
-        line=error.line,
-    )
 
 
 def _clients(folder: Path) -> list[Path]:
