@@ -189,6 +189,7 @@ def _writers(history: History, differences: Sequence[Difference]) -> list[Operat
     writers = (
         operation
         for operation in history.select(f=("write", "cas", "add"), phase="load")
+        if operation.f != "cas" or (isinstance(operation.value, list | tuple) and len(operation.value) > 1)
         if identity(leaves(operation)) in wanted.get(operation.key, ())
     )
     return list(islice(writers, DIFFERENT_MAX))

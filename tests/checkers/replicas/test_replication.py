@@ -173,3 +173,10 @@ def test_without_final_dumps_nothing_was_compared() -> None:
     verdict = replication.check(History.of(Header(nodes=("n1", "n2")), events))
     assert (verdict.result, verdict.details["vacuous"]) == ("valid", True)
     assert verdict.summary == "nothing to judge: no two nodes gave a final dump"
+
+
+@pytest.mark.parametrize("value", [None, 5, [1]])
+def test_a_cas_that_tells_no_two_values_hides_no_divergence(value: Any) -> None:
+    """If it failed, two nodes that differ for good would be unknown, for an operation that nothing is asked of."""
+    history = of({"n1": [["r1", 1]], "n2": [["r1", 2]]}, ("cas", "r1", value, "ok", None))
+    assert replication.check(history).result == "invalid"
