@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from random import Random
 from typing import Any
 
 import pytest
 
 from checkers.logs.txlog import verify
+from checkers.logs.txlog.report import RULES
 from checkers.verdict import RefusedError
 from tests.checkers.logs.txlog.scripts import acquired, added, caught_up, executed, life, made, ref
+from tests.checkers.logs.txlog.tiny_cluster import Cluster
 
 A, B, C = ref(1, "n1-1"), ref(2, "n2-1"), ref(3, "n1-2")
 BACKUP = [0, b"", []]
@@ -99,6 +102,30 @@ def test_that_all_holds_is_shown_of_every_master(check: str, proof: dict[str, An
         verify.check(tuple(DOUBLED), DOUBLED, verdict)
 
 
+@pytest.mark.parametrize(
+    ("logs", "check", "figures"),
+    [
+        ({"n1": ROUND}, "order", {"lengths": {"n1": 2}}),
+        ({"n1": ROUND, "n2": [life(), added(0, 2, [], [], B)]}, "order", {"lengths": {"n1": 1, "n2": 1}}),
+        ({"n1": [life(), added(0, 2, [], [], B, A)]}, "order", {"lengths": {"n1": 2}}),
+        ({"n1": ROUND}, "kept", {"transactions": 2}),
+        ({"n1": ROUND}, "acquired", {"rounds": 0}),
+        ({"n1": ROUND}, "counters", {"timestamps": 1, "rounds": 0}),
+        ({"n1": [life(), ["split", ["n2"], BACKUP]]}, "policy", {}),
+        ({"n1": [life(), RECOVERED]}, "vote", {"recoveries": 0}),
+        ({"n1": [*ROUND, executed(1, "n1-1")]}, "executed", {"executed": {"n1": 0}}),
+    ],
+)
+def test_that_all_holds_is_not_shown_by_wrong_figures(
+    logs: dict[str, list[Any]], check: str, figures: dict[str, Any]
+) -> None:
+    """If it failed, a green light would stand on a comparison that was never made."""
+    proof = {"rule": "all holds", **figures}
+    verdict = {"checker": f"txlog-{check}", "result": "valid", "details": {"proofs": [proof]}}
+    with pytest.raises(RefusedError):
+        verify.check(tuple(logs), logs, verdict)
+
+
 def test_a_master_that_came_twice_is_counted_from_the_first_time_on() -> None:
     """If it failed, a round without the counter of a master would be excused by a record behind it."""
     logs = {"n1": [life(), ["peer", "n2"], added(0, 1, [], [], A), ["peer", "n2"]], "n2": [life()]}
@@ -115,3 +142,33 @@ def test_whether_masters_can_split_no_record_says() -> None:
     proof = {"rule": "restored-without-split", "records": [["n1", 2]]}
     logs = {"n1": [life(), ["restored", 0, b""]]}
     assert verify.check(("n1",), logs, {"result": "invalid", "details": {"proofs": [proof]}}) == 0
+
+
+OF_TWO = ("diverged", "not-a-prefix", "out-of-order", "state-differs", "two-winners")
+"""Rules that two records break."""
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_right_masters_break_no_rule_whatever_is_claimed(seed: int) -> None:
+    """If it failed, a forged proof would be accepted: of a rule, records and names drawn by chance."""
+    chance = Random(seed)
+    digits = [chance.randint(0, 9) for _ in range(160)]
+    script = [*zip(digits[::4], digits[1::4], digits[2::4], digits[3::4], strict=True)]
+    logs = Cluster(chance.choice(("none", "simple"))).run(script).drain().logs
+    places = [(name, at) for name in logs for at in range(1, len(logs[name]) + 1)]
+    ids = [record[3] for log in logs.values() for record in log if record[0] == "made"]
+    for rule in sorted(RULES.keys() - verify.NOT_SHOWN):
+        for _ in range(40):
+            proof = {
+                "rule": rule,
+                "records": [chance.choice(places) for _ in range(2 if rule in OF_TWO else 1)],
+                **{name: chance.choice(ids) for name in ("id", "before", "above")},
+                **{name: chance.choice(list(logs)) for name in ("poster", "by")},
+                "lacking": chance.sample(list(logs), 2),
+                "index": chance.randint(0, 4),
+                "epoch": 0,
+            }
+            if rule == "poster-elsewhere":
+                del proof["id"]
+            with pytest.raises(RefusedError):
+                verify.check(tuple(logs), logs, {"result": "invalid", "details": {"proofs": [proof]}})
