@@ -32,7 +32,9 @@ def contradictions(headers: Mapping[str, xlog.Meta], end: Mapping[int, int]) -> 
         total = signature(meta.vclock)
         if len(stem) == NAME_DIGITS and stem.isdecimal() and int(stem) != total:
             denials[name] = f"its vclock is {text(meta.vclock)}, which its name denies"
-        elif meta.kind == "SNAP" and _unlike(vclocks.get(total, meta.vclock), meta.vclock):
+        elif meta.kind == "SNAP" and not covers(
+            vclocks.get(total, meta.vclock), meta.vclock
+        ):  # of equal sums
             denials[name] = f"its vclock is {text(meta.vclock)}, and the log comes to {text(vclocks[total])}"
         elif meta.instance_uuid != instance:
             denials[name] = f"written by {meta.instance_uuid}, and the other files by {instance}"
@@ -43,8 +45,3 @@ def contradictions(headers: Mapping[str, xlog.Meta], end: Mapping[int, int]) -> 
 
 def _names_a_version(meta: xlog.Meta) -> bool:
     return _VERSION.fullmatch(meta.server_version) is not None
-
-
-def _unlike(vclock: Mapping[int, int], other: Mapping[int, int]) -> bool:
-    """Two vclocks with different components that are not 0."""
-    return not (covers(vclock, other) and covers(other, vclock))

@@ -41,6 +41,8 @@ def test_a_cut_that_did_not_end_has_the_end_of_the_run_as_its_cause() -> None:
     """If it failed, the last cut of a run would be a violation; or one that a node refused."""
     history: Any = SimpleNamespace(faults=())
     assert AskedCut(cut="c", node="n1", asked_ns=1, value={}).causes(history, 0) == [NOT_OVER]
+    silent = AskedCut(cut="c", node="n1", asked_ns=1, ended_ns=2, value={"state": "unknown"})
+    assert silent.causes(history, 0) == [], "no node told its end in time, and the run went on"
     refused = AskedCut(cut="c", node="n1", asked_ns=1, ended_ns=2, value={"state": "refused", "why": "busy"})
     assert refused.causes(history, 0) == ["it was refused: busy"]
 
