@@ -133,3 +133,28 @@ def test_two_threads_do_not_exchange_their_members(monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(members, "_last", Asked())
     assert members.at_the_end(ours.history) == ("n1", "n2")
+
+
+def test_who_is_a_member_and_how_many_make_a_quorum() -> None:
+    """Broken, a write is judged by a quorum that no node counted by, or by members that had left."""
+    none = Record().history
+    assert members.counts(none, (0, 9)) == (members.Count(NODES, 2),)
+    assert (members.least_quorum(none, (0, 9)), members.left(none), members.have_changed(none)) == (
+        2,
+        (),
+        False,
+    )
+    record = Record()
+    for _ in range(3):
+        record.line("invoke", len(record.events), "read")
+    record.line("info", "harness", "members", value={"nodes": ["n1", "n2"], "quorum": 3, "settled": False})
+    record.line("info", "harness", "members", value={"nodes": ["n1", "n2"], "quorum": 3})
+    first, second = members.Count(NODES, 2), members.Count(("n1", "n2"), 3)
+    changed = record.history
+    assert members.counts(changed, (0, 2)) == (first,)
+    assert members.counts(changed, (1, 3)) == members.counts(changed, (4, 9)) == (first, second)
+    assert members.counts(changed, (5, 9)) == (second,)
+    assert (members.least_quorum(changed, (1, 9)), members.least_quorum(changed, (5, 9))) == (2, 3)
+    assert (members.left(changed), members.have_changed(changed)) == (("n3",), True)
+    record.line("info", "harness", "members", value={"nodes": ["n1", "n2"]})
+    assert members.least_quorum(record.history, (5, 9)) is None, "one is not known"

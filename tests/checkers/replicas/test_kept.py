@@ -194,3 +194,20 @@ def test_an_element_that_neither_came_out_nor_is_there_is_told(
     found = verdict(queues.gone_everywhere, asked, *dumps)
     assert found.result == result, found.summary
     assert [each.rule for each in found.witnesses] == (["lost-element"] if result == "invalid" else [])
+
+
+@pytest.mark.parametrize(("end", "node"), [("fail", "n1"), ("info", "n1"), ("ok", None)])
+def test_a_dump_that_was_not_answered_or_of_no_node_is_none(end: Any, node: str | None) -> None:
+    """What a node was asked for would count as what it holds: nothing, and so every write would be gone."""
+    asked: dict[str, Any] = {
+        "process": 1,
+        "f": "dump",
+        "phase": "final",
+        "node": node,
+        "value": {"spaces": {}},
+    }
+    events = [
+        Event(index=0, time_ns=0, type="invoke", **asked),
+        Event(index=1, time_ns=1, type=end, **asked),
+    ]
+    assert kept.last_dumps(History.of(Header(nodes=("n1",)), events)) == []
