@@ -177,7 +177,7 @@ def _by_lines(records: Sequence[Placed], lines: bytes) -> Iterator[tuple[int, in
     for line in lines.splitlines():
         fields = _line(line)
         word, time_ns = fields.get("message"), fields.get("time_ns")
-        if word not in LOGGED or not isinstance(time_ns, int):
+        if not isinstance(word, str) or word not in LOGGED or not isinstance(time_ns, int):
             continue
         first_field = fields.get(LOGGED[word])
         for number in range(first, len(announced)):
@@ -224,14 +224,14 @@ def _by_monitor(
     records: Sequence[Placed], rows: Sequence[Row], history: History
 ) -> Iterator[tuple[int, int]]:
     """For each report the last record behind which the queues are the same."""
-    last: dict[tuple[object, ...], int] = {
-        (record.life, row.counter, row.synced, row.executed): record.place
+    last = {
+        str((record.life, row.counter, row.synced, row.executed)): record.place
         for record, row in zip(records, rows[1:], strict=True)
     }
     for state in history.states:
         if records and state.node == records[0].master:
             status = state.status
-            key = tuple(status.get(name) for name in ("life", "counter", "synchronised", "executed"))
+            key = str(tuple(status.get(name) for name in ("life", "counter", "synchronised", "executed")))
             if (place := last.pop(key, None)) is not None:  # later reports say only that nothing has changed
                 yield place, state.time_ns
 

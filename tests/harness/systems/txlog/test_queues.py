@@ -131,3 +131,13 @@ def test_a_report_to_the_monitor_places_what_is_behind_it() -> None:
     records = _placed()
     times = times_ns(records, rows_of(records), history, b"")
     assert times[4] == 4 * SECOND_NS, "the first report counts: the later one says that nothing has changed"
+
+
+def test_odd_values_in_lines_and_reports_place_nothing() -> None:
+    """If it failed, one odd line of a node would end the judging of its run."""
+    records, odd = _placed(), ({"message": []}, {"message": {}, "time_ns": 1})
+    history = History(
+        header=Header(), events=(), operations=(), states=(State(7, 4 * SECOND_NS, "n1", {"life": [1]}),)
+    )
+    lines = b"\n".join(json.dumps(line).encode() for line in odd)
+    assert times_ns(records, rows_of(records), history, lines) == [0] * len(records)
