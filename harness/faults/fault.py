@@ -40,7 +40,10 @@ class Moment(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forb
 
 
 class Shape(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The directed links that are cut from `after_ns` after the fault's begin, until the next shape or the end."""
+    """The directed links that are cut from `after_ns` after the fault's begin, until the next shape or the end.
+
+    The first shape is cut from the begin, whatever its `after_ns`: those before it may have lost all their nodes.
+    """
 
     after_ns: Count
     links: tuple[Link, ...]
