@@ -54,7 +54,7 @@ class Stopped(NamedTuple):
     """How a node ended that the harness stopped."""
 
     by_itself: bool
-    """SIGTERM was enough."""
+    """SIGTERM was enough for the one that was started."""
     outlived: str
     """In words: which processes lived on after the one that was started, and were killed."""
 
@@ -117,8 +117,7 @@ class Family:
         except TimeoutError:
             await self.end(leader_ends)
             return Stopped(False, "")
-        outlived = await self.outlived(deadline_s - time.monotonic())
-        return Stopped(not outlived, outlived)
+        return Stopped(True, await self.outlived(deadline_s - time.monotonic()))
 
     async def end(self, leader_ends: Callable[[], Awaitable[object]]) -> None:
         """SIGKILL; returns when the end of the leader is known, and all others are dead."""

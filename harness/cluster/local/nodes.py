@@ -52,6 +52,7 @@ class LocalNodes(ProcessBook[StartOptions]):
         process = self._processes[node]
         self._asked_to_end.setdefault(process, "terminate")
         stopped = await process.stop(TERMINATES_WITHIN_S)
+        self.note_orphans({node: stopped.outlived})
         await asyncio.shield(self._watchers[node])
         return stopped.by_itself
 

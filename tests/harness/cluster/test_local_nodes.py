@@ -77,6 +77,28 @@ def test_who_crashes_when_told_to_end_has_crashed(
     assert asyncio.run(told()) == ends
 
 
+def test_who_outlives_a_node_that_was_told_to_end_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If it failed, a store whose workers outlive each orderly stop would look like one that ends too slowly."""
+    monkeypatch.setattr(nodes, "TERMINATES_WITHIN_S", 0.5)
+    worker = "setsid sh -c 'trap \"\" TERM; exec sleep 600'"
+    script = f"""trap 'exit 0' TERM; {worker} & sleep 0.1; echo '{{"ready": true, "port": 1}}'; wait"""
+    options = StartOptions(node="n1", command=("sh", "-c", script), output=tmp_path / "output.txt")
+
+    async def told() -> list[str]:
+        processes = LocalNodes({"n1": options}, cast(Relay, _NoRelay()), time.monotonic_ns)
+        try:
+            await processes.start()
+            assert await processes.terminate("n1"), "the node itself ended in time"
+            return [orphans.what for orphans in processes.orphans()]
+        finally:
+            await processes.stop()
+
+    (what,) = asyncio.run(told())
+    assert "sleep 600" in what
+
+
 @pytest.mark.parametrize(("code", "ends"), [(0, []), (1, ["exit 1"]), (64, ["exit 64"]), (70, ["exit 70"])])
 def test_who_had_given_up_just_before_it_was_killed_has_crashed(
     tmp_path: Path, code: int, ends: list[str]

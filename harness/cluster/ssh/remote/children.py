@@ -112,7 +112,10 @@ class Children:
 
     async def terminate(self, node: str, patience_s: float) -> bool:
         """SIGTERM, after a while SIGKILL; when it is dead, whether SIGTERM was enough."""
-        return (await self._stop(self[node], patience_s)).by_itself
+        stopped = await self._stop(self[node], patience_s)
+        if stopped.outlived:
+            self._on_orphans(node, stopped.outlived)
+        return stopped.by_itself
 
     async def _stop(self, child: Child, patience_s: float) -> Stopped:
         child.is_asked_to_end = True

@@ -10,7 +10,7 @@ It takes the JSON lines of `harness.cluster.relay.control`, and these of its own
 | write | path in the folder, text | |
 | start | node, command, environment | pid |
 | kill | node | (all processes are dead) |
-| terminate | node, patience_s | in_order: SIGTERM was enough, SIGKILL was not needed; all processes are dead |
+| terminate | node, patience_s | in_order: SIGTERM was enough for the one that was started; all processes are dead |
 | left | node, host, port | left: which process or port of a node that was ended is still there, in words |
 | enclose | run, nodes | (each node has a group of processes of its own from its next start on) |
 | limit | node, what (counts, cpu, memory, press, release, lift), given | result: of `LimitsHere` |

@@ -300,6 +300,18 @@ def test_processes_that_outlive_their_node_are_told(tmp_path: Path) -> None:
         told = [host.hear(), host.hear(), host.hear()]
         (orphans,) = [line["orphans"] for line in told if "orphans" in line]
         assert "sleep 600" in orphans
+        worker = "setsid sh -c 'trap \"\" TERM; exec sleep 601'"
+        command = ["sh", "-c", f"trap 'exit 0' TERM; {worker} & echo up; wait"]
+        host.ask(id=2, do="start", node="n2", command=command, environment={})
+        wait_until(partial(_has_lines, host.folder / "nodes/n2/output.txt", 1))
+        time.sleep(0.1)  # the worker is deaf now
+        host.say(id=3, do="terminate", node="n2", patience_s=0.5)
+        told = [host.hear()]
+        while told[-1].get("id") != 3:
+            told.append(host.hear())
+        (orphans,) = [line["orphans"] for line in told if "orphans" in line]
+        assert "sleep 601" in orphans
+        assert told[-1]["in_order"] is True
 
 
 def _has_lines(path: Path, count: int) -> bool:
