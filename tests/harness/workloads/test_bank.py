@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from checkers.history.history import Header, History
-from checkers.history.operation import Event
-from harness.clients.operations import Add, Completion
+from checkers.history.operation import Event, Phase
+from harness.clients.operations import Add, Completion, Done
 from harness.clients.reply import Replied
 from harness.plan.plan import Operation
 from harness.systems.qsync.promises import FIXED_OWNER
@@ -46,16 +46,8 @@ def test_a_transfer_takes_first_what_it_gives() -> None:
     assert asked.steps == (Add(SPACE, "a3", -7, 0), Add(SPACE, "a1", 7))
 
 
-@pytest.mark.parametrize(
-    ("shown", "role", "result"),
-    [
-        ({}, "owner", "invalid"),
-        ({}, "replica", "valid"),
-        (dict.fromkeys(ACCOUNTS, OPENING), "owner", "valid"),
-    ],
-)
-def test_a_fresh_read_without_any_account_is_found(shown: Value, role: str, result: str) -> None:
-    """If it failed, an owner could lose the whole bank for a while; a replica may be as old as that."""
+def opened_and_read(shown: Value, role: str, phase: Phase) -> History:
+    """A bank that is opened, read, and read once more by its owner, who shows what there is."""
     accounts = dict.fromkeys(ACCOUNTS, OPENING)
     told = [("open", accounts, "owner"), ("read", shown, role), ("read", accounts, "owner")]
     events = [
@@ -69,10 +61,54 @@ def test_a_fresh_read_without_any_account_is_found(shown: Value, role: str, resu
             node="n1",
             role=role if place else None,
             mode="read-confirmed" if f == "read" else None,
+            phase=phase,
         )
         for process, (f, value, role) in enumerate(told)
         for place in (0, 1)
     ]
-    history = History.of(Header(nodes=("n1", "n2"), quorum=2), events)
+    return History.of(Header(nodes=("n1", "n2"), quorum=2), events)
+
+
+@pytest.mark.parametrize(
+    ("shown", "role", "result"),
+    [
+        ({}, "owner", "invalid"),
+        ({}, "replica", "valid"),
+        (dict.fromkeys(ACCOUNTS, OPENING), "owner", "valid"),
+    ],
+)
+def test_a_fresh_read_without_any_account_is_found(shown: Value, role: str, result: str) -> None:
+    """If it failed, an owner could lose the whole bank for a while; a replica may be as old as that."""
     (check,) = [each for each in Bank().checks(FIXED_OWNER, None) if each.name == "balances"]
-    assert check.run(history).result == result
+    assert check.run(opened_and_read(shown, role, "load")).result == result
+
+
+@pytest.mark.parametrize(
+    ("role", "phase", "result"),
+    [("owner", "final", "invalid"), ("replica", "final", "valid"), ("owner", "load", "valid")],
+)
+def test_the_owner_shows_all_accounts_in_the_end(role: str, phase: Phase, result: str) -> None:
+    """If it failed, a bank that is gone in the end would have the right total, as one that was not opened yet."""
+    (check,) = [each for each in Bank().checks(FIXED_OWNER, None) if each.name == "bank"]
+    assert check.run(opened_and_read({}, role, phase)).result == result
+
+
+def test_balances_are_promised_with_writes() -> None:
+    """If it failed, a lost transfer would be a finding only, or a store accused that promises nothing of writes."""
+    for writes in ("linearizable", ""):
+        models = {each.name: each.model for each in Bank().checks(FIXED_OWNER.but(writes=writes), None)}
+        assert bool(models["balances"]) == bool(writes)
+
+
+@pytest.mark.parametrize(
+    ("results", "value"),
+    [
+        ([None] * 5, {}),
+        ([7, None, 1, 2, 3], {"a1": 7, "a2": None, "a3": 1, "a4": 2, "a5": 3}),
+        ([7, "x", 1, 2, 3], None),
+    ],
+)
+def test_a_read_shows_the_accounts_that_there_are(results: list[object], value: Value) -> None:
+    """If it failed, an account that is gone would look like a bank before its opening, or a text like money."""
+    done = Bank().completion(Operation(at_ns=0, worker=0, f="read"), None, Done(results, "owner"))
+    assert (None if done is None else done.value) == value
