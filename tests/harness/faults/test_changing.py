@@ -219,3 +219,72 @@ def test_a_change_that_breaks_off_leaves_no_shape_cut(breaks_at: int) -> None:
 
     asyncio.run(story())
     assert cut_now == []
+
+
+class MadeUpNetwork:
+    """Of each shape that ends it says for how long something was withheld at most."""
+
+    def __init__(self, *longest_ns: int) -> None:
+        self.longest_ns = [*longest_ns]
+        self.asked: list[tuple[str, str]] = []
+
+    def cut(self, links: Any) -> None:
+        self.asked.append(("cut", links[0][0]))
+
+    def heal(self, links: Any, chance: random.Random) -> None:
+        self.asked.append(("heal", links[0][0]))
+
+    def take_effects(self, links: Any) -> dict[Any, Any]:
+        longest_ns = self.longest_ns.pop(0)
+        effects = ((9, longest_ns), (7, 0), (None, 1))
+        return {
+            number: SimpleNamespace(withheld=2, first_withheld_ns=first_ns, longest_withheld_ns=longest)
+            for number, (first_ns, longest) in enumerate(effects)
+        }
+
+    def is_used(self, link: Any) -> bool:
+        return bool(link[0] != "n2")
+
+
+@pytest.mark.parametrize(
+    ("longest_ns", "lasts_ns", "affected"),
+    [((101, 101), 900, 2), ((101, 100), 900, 1), ((9_000, 9_000), 101, 2), ((9_000, 9_000), 100, 0)],
+)
+def test_a_change_took_effect_if_two_shapes_did(
+    longest_ns: tuple[int, int], lasts_ns: int, affected: int
+) -> None:
+    """Broken if a change that no node could notice counts, or a link in both shapes is open in between."""
+    now_ns, network = [1_000], MadeUpNetwork(*longest_ns)
+
+    class Observed(VirtualChangingCut):
+        async def traffic_passes(self, pairs: Any) -> bool:
+            return False
+
+    links = ((("n1", "n3"),), (("n2", "n3"), ("n2", "n1")))
+    shapes = tuple(Shape(after_ns=5 * place, links=each) for place, each in enumerate(links))
+    fault = Fault(id=1, name="x", does="changing-cut", at_ns=0, until_ns=1, shapes=shapes)
+
+    async def story() -> Evidence:
+        hands: Any = SimpleNamespace(now_ns=lambda: now_ns[0], network=network, heartbeat_ns=100)
+        at_work = Observed(fault, hands)
+        await at_work.begin()
+        now_ns[0] += lasts_ns
+        await at_work.change(1)
+        now_ns[0] += lasts_ns
+        return await at_work.end()
+
+    evidence = asyncio.run(story())
+    assert network.asked == [("cut", "n1"), ("cut", "n2"), ("heal", "n1"), ("heal", "n2")]
+    assert (evidence.took_effect, evidence.healed) == (affected == 2, False)
+    assert evidence.counters == {
+        "shapes": 2,
+        "shapes_affected": affected,
+        "changes_affected": affected // 2,
+        "shapes_unused": 1,
+        "withheld": 12,
+    }
+    assert (evidence.first_effect_ns, evidence.all_in_effect_ns) == (7, 1_000)
+    assert [(shape.asked_ns, shape.until_ns) for shape in evidence.shapes] == [
+        (1_000, 1_000 + lasts_ns),
+        (1_000 + lasts_ns, 1_000 + 2 * lasts_ns),
+    ]
