@@ -309,6 +309,7 @@ class Server:
                 case "order":
                     self._orders = Orders(**command["orders"])
                     self._delayed = self._failed = 0
+                    self._took_half = False
                 case "affected":
                     return {"id": self._orders.id, "delayed": self._delayed, "failed": self._failed}
                 case "freeze":

@@ -124,6 +124,22 @@ def test_what_a_process_makes_belongs_to_its_user(
     assert made(Opcode.MKDIR, number + b"other\0") == [("other", 70, -1)]
 
 
+def test_each_full_disk_writes_half_before_it_refuses(server: Server, tmp_path: Path) -> None:
+    """If it failed, a torn write would be met under the first full disk of a node alone."""
+    opened = struct.pack("=IIII", os.O_RDWR, 0o600, 0, 0) + b"file\0"
+    (handle,) = struct.unpack_from("=Q", answer(server, Opcode.CREATE, ROOT_ID, opened), -16)
+
+    def taken(error: str, number: int) -> int:
+        """How many of eight bytes are written under such orders."""
+        server.obey(json.dumps({"do": "order", "orders": {"id": number, "write_error": error}}))
+        head = struct.pack("=QQIIQII", handle, 0, 8, 0, 0, 0, 0)
+        body, failed = server._answer(Request(Opcode.WRITE, 2, ROOT_ID, head + b"12345678"))
+        (tmp_path / "file").write_bytes(b"")
+        return 0 if failed else int(struct.unpack_from("=I", body)[0])
+
+    assert [taken(error, number) for number in (1, 2) for error in ("ENOSPC", "")] == [4, 8, 4, 8]
+
+
 def test_an_answer_that_comes_too_late_is_not_that_of_the_next_question(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
