@@ -12,7 +12,14 @@ from harness.faults.fault import Fault
 from harness.judge import Case, judge
 from harness.plan.plan import SECOND_NS
 from harness.run.assemble import parts_of
-from harness.run.failover import Failover, ReelectionOperator, fail_over, may_keep_owners_away
+from harness.run.failover import (
+    Failover,
+    ReelectionOperator,
+    fail_over,
+    may_keep_owners_away,
+    owner_within_ns,
+)
+from harness.run.nemesis import Nemesis
 from harness.systems.plans import planned
 from harness.systems.qsync.promises import PROMISES
 from harness.systems.status import Status, Statuses
@@ -35,6 +42,43 @@ def test_failover_makes_another_node_the_owner(letter: str) -> None:
 def test_a_failover_is_healed_if_somebody_owns_the_queue(has_owner: bool | None) -> None:
     """If it failed, a store without an owner for good would pass wherever anything else went on beside."""
     assert Failover(asked_ns=1, asked=1, owner_ns=2).evidence(3, 4, has_owner).healed is has_owner
+
+
+@pytest.mark.parametrize(
+    ("owner_from_s", "beside", "is_interrupted", "has_owner"),
+    [
+        (0.0, (), False, True),
+        (0.5, (), False, True),
+        (99.0, (), False, False),
+        (99.0, (), True, None),
+        (99.0, ("n1",), False, None),
+        (99.0, ("n3",), False, False),
+        (0.0, ("n1",), True, True),
+    ],
+)
+def test_a_failover_waits_for_an_owner_and_not_for_ever(
+    owner_from_s: float, beside: tuple[str, ...], is_interrupted: bool, has_owner: bool | None
+) -> None:
+    """If it failed, a store that nobody leads after a promotion would pass, or a right one be accused of another
+    fault's doing."""
+    owned, plan = Owned((0.0, None), (owner_from_s, "n2")), planned()
+    failover = Fault(id=0, name="failover", does="failover", at_ns=0, until_ns=1, nodes=("n1",))
+    kill = Fault(id=1, name="kill", does="kill", at_ns=0, until_ns=1, nodes=beside)
+
+    async def look() -> Statuses:
+        return {}
+
+    nemesis: Any = SimpleNamespace(
+        plan=plan,
+        cluster=owned,
+        system=owned,
+        monitor=SimpleNamespace(look=look),
+        active={0: failover} | ({1: kill} if beside else {}),
+        course=SimpleNamespace(is_interrupted=is_interrupted),
+        present=SimpleNamespace(deployed=SimpleNamespace(members=SimpleNamespace(present=plan.node_names))),
+    )
+    assert asyncio.run(Nemesis._has_owner_again(nemesis, failover)) is has_owner
+    assert owned.now_ns() <= owner_within_ns(plan) + SECOND_NS // 10
 
 
 class Owned:
