@@ -51,7 +51,7 @@ class Measured(FakeCluster):
 def test_a_cluster_that_can_tell_is_measured_now_and_then() -> None:
     """Broken, the record of a long run would not say what it took."""
     end_ms = 2 * MEASURED_EVERY_NS // 1_000_000 + 5
-    history = Recorded(drawn(operation(10), operation(end_ms)), Measured()).history
+    history = Recorded(drawn(operation(10), operation(end_ms), time_limit_s=60), Measured()).history
     lines = [event for event in history.events if event.process == "harness" and event.f == "used"]
     assert [event.value for event in lines] == 3 * [{"n1": {"memory_bytes": 7}}]
 
