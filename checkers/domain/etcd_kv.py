@@ -20,8 +20,8 @@ Judged are reads (also of older revisions), transactions with their conditions, 
 Not judged are compact, defragment, requests without an answer, and answers without a revision; `not_judged` counts
 them. A lease may expire at any time: the files do not say how long it lives.
 
-A history of some clients alone (without `etcd_records.ALL_CLIENTS` in its header), or of a store that held something
-before, has revisions that others made. What follows from these is not judged, and the verdict is unknown at best.
+A history of some clients alone (`etcd_records.has_all_clients`), or of a store that held something before, has
+revisions that others made. What follows from these is not judged, and the verdict is unknown at best.
 
 Cost: n log n without requests of unknown outcome; else a try for each answer, and `STEPS` more at most. Source: etcd's
 `tests/robustness/model`.
@@ -38,7 +38,6 @@ from typing import Any, Literal
 
 from checkers.domain.proof import shown, verdict
 from checkers.history.etcd_records import (
-    ALL_CLIENTS,
     EVERYTHING,
     NAMES,
     PREFIX,
@@ -50,6 +49,7 @@ from checkers.history.etcd_records import (
     Rows,
     Step,
     Value,
+    has_all_clients,
     record_of,
     watch_of,
 )
@@ -96,8 +96,7 @@ def check(history: History) -> Verdict:
     judged = len(answered)
     if witnesses:
         return verdict(NAME, MODEL, witnesses, details, judged=judged, valid="")
-    is_whole = ALL_CLIENTS in history.header.extra
-    replay = _Replay(answered, unsure, is_whole, _watched(history), _perhaps_granted(history))
+    replay = _Replay(answered, unsure, has_all_clients(history), _watched(history), _perhaps_granted(history))
     outcome = replay.run()
     details |= {
         "revisions": replay.last - replay.base,

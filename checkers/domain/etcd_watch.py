@@ -34,13 +34,13 @@ from typing import Any
 
 from checkers.domain.proof import shown, verdict
 from checkers.history.etcd_records import (
-    ALL_CLIENTS,
     PREFIX,
     WATCH,
     Record,
     Value,
     Watch,
     WatchEvent,
+    has_all_clients,
     record_of,
     watch_of,
 )
@@ -172,8 +172,8 @@ class _Known:
                     came = f"{shown(event.key)} of revision {event.revision} is {_left(event.left)}"
                     summary = f"{came} in one watch, and {_left(known.left)} in another"
                     conflicts.append(witness("differs", summary, [known.source, seen.operation]))
-        is_all = ALL_CLIENTS in history.header.extra and history.torn is None
-        return cls(events, frozenset(whole), asked if is_all else None, tuple(conflicts))
+        requests = asked if has_all_clients(history) else None
+        return cls(events, frozenset(whole), requests, tuple(conflicts))
 
     @cached_property
     def order(self) -> Sequence[tuple[int, str]]:

@@ -17,6 +17,7 @@ from typing import Any, Final, Literal, TypeVar
 import msgspec
 
 from checkers.history.errors import ModelError
+from checkers.history.history import History
 from checkers.history.operation import Operation
 
 TYPES: Final = ("range", "txn", "leaseGrant", "leaseRevoke", "defragment", "compact")
@@ -32,6 +33,11 @@ EVERYTHING: Final = "\0"
 Kind = TypeVar("Kind")
 Value = str | int
 """A text, or the hash of a longer one."""
+
+
+def has_all_clients(history: History) -> bool:
+    """Whether nobody else wrote. A record that was torn may have lost a request."""
+    return ALL_CLIENTS in history.header.extra and history.torn is None
 
 
 class Text(msgspec.Struct, frozen=True, rename="pascal"):

@@ -45,6 +45,8 @@ def etcd_report(folder: Path) -> Maps:
                 expected=error.expected, came=came, attempt=attempt, line=error.line
             ) from error
         values.name = name
+        if not values.values:  # etcd writes no file for a client without operations
+            values.torn = "nothing is left"
         files.append(values)
     header = Header(system="etcd", extra={ALL_CLIENTS: True})
     return porcupine_json.maps_of(files, header)

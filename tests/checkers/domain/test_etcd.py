@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 import json
+import shutil
 import random
 from collections.abc import Callable
 from pathlib import Path
@@ -408,6 +409,12 @@ def test_a_damaged_report_is_one_line(tmp_path: Path) -> None:
     torn = str(foreign.read(tmp_path).torn)
     assert "torn off" in torn and "client-1/operations.json" in torn, "a report has a file of each client"
     file.write_text(text.replace('"Revision": 2', '"Revision": "two"'))
+    shutil.copytree(REPORT, tmp_path / "whole")
+    for left in ("", text[:-60]):
+        (tmp_path / "whole" / "client-1" / "operations.json").write_text(left)
+        history = foreign.read(tmp_path / "whole")
+        assert by_model.judge(history, "etcd").result == "unknown", "a request that made a revision is lost"
+        assert "client-1/operations.json" in str(history.torn)
     with pytest.raises(
         HistoryError,
         match=r"line \d+: expected an operation of Porcupine.*got a request of etcd with.*client-1/op",
