@@ -5,8 +5,8 @@ from __future__ import annotations
 import copy
 import dataclasses
 import json
-import shutil
 import random
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
