@@ -210,7 +210,7 @@ def _cannot_have_seen(proof: Proof, value: State, history: Sequence[Operation], 
         return _failed(saw, value, writers)
     if value != initial and all(failing.precedes(writer) for writer in possible):
         return _future(saw, value, failing, possible)
-    overwriter = _overwriter(proof, possible, history)
+    overwriter = _overwriter(proof, value, possible)
     if overwriter is not None:
         return _stale(saw, value, failing, possible, overwriter)
     if proof.start_event is not None and len(proof.subjects) == 1:
@@ -244,10 +244,11 @@ def _future(saw: str, value: State, failing: Operation, writers: Sequence[Operat
     )
 
 
-def _overwriter(proof: Proof, writers: Sequence[Operation], history: Sequence[Operation]) -> Operation | None:
-    """An operation that surely came after all `writers` and was over before the failing one began."""
+def _overwriter(proof: Proof, value: State, writers: Sequence[Operation]) -> Operation | None:
+    """An operation that surely came after all `writers` of `value` and was over before the failing one began."""
     changing = [subject.operation for subject in proof.subjects if subject.call.action.kind != "observe"]
-    for operation in [*reversed(changing), *_makers(proof)]:
+    makers = [] if proof.start == value else _makers(proof)
+    for operation in [*reversed(changing), *makers]:
         after_all = all(writer.precedes(operation) for writer in writers)
         if operation not in writers and operation.precedes(proof.failing.operation) and after_all:
             return operation
