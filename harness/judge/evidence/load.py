@@ -61,7 +61,8 @@ SHARE_OF_PACE_UNDER_FAULT = 1 / 20
 ENOUGH_UNDER_FAULT = 10
 """The least number of operations under faults, however slow the pace."""
 SHARE_OF_A_KIND = 1 / 10
-"""The share of each kind of operation that must be answered."""
+"""The share of each kind of operation that must be answered; one at least where clients asked for `SOME` or more."""
+SOME = 5
 THIRD = 1 / 3
 """A standstill of this share of the load is too long."""
 ASKED_IN_VAIN = 20
@@ -316,7 +317,7 @@ def _missing_kinds(answers: Answers) -> Iterator[str]:
     for name, number in sorted(zip(answers.kinds, range(len(answers.kinds)), strict=True)):
         is_one = answers.kind == number
         count, answered = int(is_one.sum()), int((is_one & answers.is_told).sum())
-        wanted = int(count * SHARE_OF_A_KIND)
+        wanted = max(int(count * SHARE_OF_A_KIND), int(count >= SOME))
         if answered < wanted:
             few = f"too few answers to {name}: {answered} of {count} operations, {wanted} are needed"
             yield few + _most_frequent_error(answers.operations(numpy.flatnonzero(is_one)))

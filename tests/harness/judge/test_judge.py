@@ -428,6 +428,19 @@ def test_a_plan_may_ask_for_more_than_a_share() -> None:
     assert "too little load: 30 operations succeeded, expected at least 31" in verdict["evidence"]["missing"]
 
 
+@pytest.mark.parametrize(("asked", "wanted"), [(4, 0), (5, 1), (9, 1), (12, 1)])
+def test_a_kind_that_clients_asked_for_has_answers(asked: int, wanted: int) -> None:
+    """If it failed, a run of which no write was ever answered would be VALID, as long as there were less than ten."""
+    lines = good()
+    for number in range(asked):
+        lines += operation(
+            100 * number + 30, "cas", [number, 900 + number], type_="info", process=50 + number
+        )
+    missing = judged(lines)["evidence"]["missing"]
+    told = f"too few answers to cas: 0 of {asked} operations, {wanted} are needed"
+    assert [text for text in missing if "cas" in text] == ([told] if wanted else [])
+
+
 def test_a_kind_with_too_few_answers_names_its_most_frequent_error() -> None:
     """If it failed, a typing error in a client would be found in history.jsonl alone."""
     lines = good()
