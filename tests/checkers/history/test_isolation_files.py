@@ -157,6 +157,14 @@ def test_a_folder_of_cobra(tmp_path: Path) -> None:
         (1, "ok", [["r", -5, 70], ["r", 6, None]]),
     ]
     assert by_model.judge(history, "rw-register").result == "valid"
+    (tmp_path / "T12.log").write_bytes(log((b"S", (4,))))  # a client that was killed
+    for other in ((1, 70, -5, 100), (9, 70, -5, 99), (1, 70, -6, 99)):
+        (tmp_path / "T13.log").write_bytes(log((b"S", (5,)), (b"R", other), (b"C", (5,))))
+        assert by_model.judge(foreign.read(tmp_path), "rw-register").result == "invalid", "no such write"
+    (tmp_path / "T13.log").write_bytes(b"")
+    with pytest.raises(HistoryError, match=r"got nothing in T13.log"):
+        foreign.read(tmp_path)
+    (tmp_path / "T13.log").unlink()
     (tmp_path / "T11.log").write_bytes(second[:-3])
     with pytest.raises(HistoryError, match=r"expected a log of Cobra .* got cut off at byte \d+ of T11.log"):
         foreign.read(tmp_path)
