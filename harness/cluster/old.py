@@ -56,7 +56,11 @@ def remove_old_images(client: Any, repository: str, now_s: float) -> list[str]:
     import docker  # type: ignore[import-untyped]  # it has no types
 
     made_s: dict[str, float] = {}
-    for image in client.images.list(name=repository):
+    try:
+        images = client.images.list(name=repository)
+    except docker.errors.ImageNotFound:  # the client asks for each again: another process removes them
+        return []
+    for image in images:
         for name in image.tags:
             repo, _, tag = name.rpartition(":")
             if repo == repository and _DIGEST.fullmatch(tag):

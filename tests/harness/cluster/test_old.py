@@ -127,6 +127,12 @@ def test_an_image_of_unknown_age_stays(attributes: dict[str, Any]) -> None:
     client = SimpleNamespace(images=images, containers=SimpleNamespace(list=lambda **_: []))
     assert remove_old_images(client, REPOSITORY, NOW_S) == []
 
+    def list_removed(**_: object) -> None:
+        raise docker.errors.ImageNotFound("No such image")
+
+    client = SimpleNamespace(images=SimpleNamespace(list=list_removed))
+    assert remove_old_images(client, REPOSITORY, NOW_S) == [], "another process is at it"
+
 
 def test_clean_says_what_it_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """If it failed, versions would vanish without a word, or only where Docker is."""
