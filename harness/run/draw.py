@@ -20,7 +20,7 @@ from harness.faults.directed import PLACEHOLDERS, SEVERAL
 from harness.faults.fault import DISK_ERRORS, LOSSES, Fault
 from harness.faults.overlap import impossible
 from harness.faults.rollout import Rollout
-from harness.faults.table import ACTIONS, can_do, why_not_to
+from harness.faults.table import action_of, can_do, why_not_to
 from harness.plan.expectations import COMPLETE
 from harness.plan.plan import CONNECTION_NAME, Drawn, Operation, Plan
 from harness.plan.schedule import draw_faults
@@ -67,7 +67,7 @@ def refuse_impossible(plan: Plan, system: System, workload: Workload) -> None:
     rollout = Rollout(plan.node_names)
     ids: dict[int, None] = {}
     for fault in sorted(plan.drawn.faults, key=lambda fault: fault.at_ns):
-        _refuse_impossible_fault(plan, system.abilities, fault, [] if fault.is_directed else before)
+        refuse_impossible_fault(plan, system.abilities, fault, [] if fault.is_directed else before)
         if fault.options and (why := _no_node_can_have(plan, system, workload, fault)):
             raise WrongUse(f"fault {fault.id} ({fault.name}): no node can have {fault.options}: {why}")
         if fault.id in ids:
@@ -80,10 +80,10 @@ def refuse_impossible(plan: Plan, system: System, workload: Workload) -> None:
         before += [] if fault.is_directed else [fault]
 
 
-def _refuse_impossible_fault(
+def refuse_impossible_fault(
     plan: Plan, able: frozenset[Ability], fault: Fault, before: Sequence[Fault]
 ) -> None:
-    here = f"fault {fault.id} ({fault.name})"
+    here, action = f"fault {fault.id} ({fault.name})", action_of(fault)
     if fault.until_ns < fault.at_ns:
         raise WrongUse(f"{here}: until_ns {fault.until_ns} comes before at_ns {fault.at_ns}")
     _refuse_late(here, fault.at_ns if fault.is_directed else fault.until_ns, plan)
@@ -92,14 +92,13 @@ def _refuse_impossible_fault(
     ):
         raise WrongUse(f"{here} {why}")
     if fault.does not in can_do(plan.cluster):
-        reasons = {kind.where.why_not.get(plan.cluster, "") for kind in ACTIONS[fault.does].kinds}
+        reasons = {kind.where.why_not.get(plan.cluster, "") for kind in action.kinds}
         why = f": {reasons.pop()}" if len(reasons) == 1 else ""
         raise WrongUse(f"{here}: --cluster {plan.cluster} cannot do {fault.does!r}{why.removesuffix(': ')}")
     if why := why_not_to(fault.does, plan.cluster, able, plan.system):
         raise WrongUse(f"{here}: {why}")
     if fault.does in ("upgrade", "downgrade") and plan.node_from is None:
         raise WrongUse(f"{here}: {fault.does!r} needs the version that nodes start in: node_from")
-    action = ACTIONS[fault.does]
     for needed in action.fields:
         if not getattr(fault, needed):
             raise WrongUse(f"{here}: {fault.does!r} needs {needed}")

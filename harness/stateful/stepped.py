@@ -22,7 +22,7 @@ from checkers.replicas.crash import NAME as CRASH
 from harness.clients.operations import Completion
 from harness.cluster.sim.cluster import SimCluster
 from harness.cluster.sim.virtual_tasks import Pending, VirtualTask
-from harness.errors import HarnessError
+from harness.errors import HarnessError, WrongUse
 from harness.faults.failover import FAILOVER
 from harness.faults.fault import Fault
 from harness.judge import Case, Left, judge
@@ -30,8 +30,9 @@ from harness.judge.promised import checks_of, promise_of
 from harness.plan.plan import SECOND_NS, Drawn, Operation, Plan
 from harness.run.assemble import Parts, header, parts_of, simulated
 from harness.run.conductor import Conductor
+from harness.run.draw import refuse_impossible_fault
 from harness.run.failover import owner_within_ns
-from harness.systems.plans import planned
+from harness.systems.plans import planned, problem
 from harness.workloads.generators.generator import Value
 
 MILLISECOND_NS = 1_000_000
@@ -108,7 +109,10 @@ class Stepped:
             "workers": 8,
             **plan,
         }
-        asked = msgspec.structs.replace(planned(**steps), drawn=Drawn(faults=(), operations=()))
+        try:
+            asked = msgspec.structs.replace(planned(**steps), drawn=Drawn(faults=(), operations=()))
+        except ValueError as error:  # every error of msgspec is one
+            raise WrongUse(problem(error, steps)) from error
         self.parts: Parts = parts_of(asked)
         self.plan: Plan = self.parts.plan
         self.cluster: SimCluster = simulated(self.parts, None)
@@ -174,12 +178,15 @@ class Stepped:
         """Begin an operation of the workload, and wait for its answer for so long; None if none has come by then.
 
         `node` "": the present leader, or the first node. All workers busy: time passes until one is idle. Raises
-        WrongUse for an operation that the workload does not know.
+        WrongUse for an operation that the workload does not know, an unknown node, and behind the end of the run.
         """
+        there = node or self.first
+        if there not in self.plan.node_names:
+            raise WrongUse(f"no node is called {there!r}; try one of: {', '.join(self.plan.node_names)}")
         self._until(lambda: self.idle is not None)
+        self._refuse_late(f)
         worker = self.idle
         assert worker is not None
-        there = node or self.first
         operation = Operation(
             at_ns=self.now_ns(),
             worker=worker,
@@ -206,7 +213,7 @@ class Stepped:
 
     def begin(self, name: str, does: Any, **fields: Any) -> int | None:
         """A fault (`harness.faults.fault.Fault`); its number, or None if one at work excludes it, or `OVERLAP_MAX` are
-        at work. Raises the error of one that cannot be, which also ends the run.
+        at work. Raises WrongUse for one that cannot be, and behind the end of the run.
 
         A failover waits until its node is the owner, but not for ever: other faults may keep it from that.
         """
@@ -214,6 +221,10 @@ class Stepped:
         now_ns = self.now_ns()
         until_ns = now_ns + (owner_within_ns(self.plan) if does == FAILOVER else LASTS_NS)
         fault = Fault(id=number, name=name, does=does, at_ns=now_ns, until_ns=until_ns, seed=number, **fields)
+        self._refuse_late(name)
+        refuse_impossible_fault(
+            self.plan, self.parts.system.abilities, msgspec.structs.replace(fault, until_ns=now_ns), ()
+        )
         if self._conductor.excludes(fault) or len(self._conductor.active) >= OVERLAP_MAX:
             return None
         self._begun[number] = fault
@@ -221,6 +232,10 @@ class Stepped:
         if self._conductor.failure is not None:
             raise self._conductor.failure
         return number
+
+    def _refuse_late(self, name: str) -> None:
+        if self._run.done():
+            raise WrongUse(f"{name!r} comes behind the end of the run; try: before finish()")
 
     def end(self, number: int, patience_ms: float = 0.0) -> None:
         """Heal the fault. Healing that takes longer than `patience_ms` goes on beside the next steps."""

@@ -194,18 +194,32 @@ def test_wrong_operations_and_plans_are_refused() -> None:
     run = Stepped(**QSYNC)
     with pytest.raises(WrongUse, match="has no 'dequeue'"):
         run.ask("dequeue")
-    run.close()
-    with pytest.raises(WrongUse, match="unknown workload"):
-        Stepped(**{**QSYNC, "workload": "nothing"})
+    with pytest.raises(WrongUse, match="no node is called 'n9'; try one of: n1"):
+        run.ask("read", "k", node="n9")
+    run.finish()
+    for late in (lambda: run.ask("read", "k"), lambda: run.begin("kill", "kill", nodes=("n1",))):
+        with pytest.raises(WrongUse, match=r"behind the end of the run; try: before finish\(\)"):
+            late()
+    for fields, says in (
+        ({"workload": "nothing"}, "unknown workload"),
+        ({"nodez": 3}, "nodez"),
+        ({"nodes": 0}, "nodes"),
+    ):
+        with pytest.raises(WrongUse, match=says):
+            Stepped(**{**QSYNC, **fields})
 
 
 def test_a_fault_that_cannot_be_is_told_when_it_begins() -> None:
     """If it failed, a slip in a rule would begin no fault, and the run would be inconclusive, which fails no test."""
-    for does, nodes, error in (("cuts", ("n1",), WrongUse), ("kill", ("n9",), KeyError)):
-        run_ = Stepped(**QSYNC)
-        with pytest.raises(error, match=r"'cuts' is unknown; try one of: cut|n9"):
+    run_ = Stepped(**QSYNC)
+    for does, nodes, says in (
+        ("cuts", ("n1",), "'cuts' is unknown; try one of: cut"),
+        ("kill", ("n9",), "no node is called 'n9'"),
+        ("changing-cut", (), "'changing-cut' needs links"),
+    ):
+        with pytest.raises(WrongUse, match=says):
             run_.begin("a slip", does, nodes=nodes)
-        run_.close()
+    run_.close()
 
 
 def test_a_machine_under_which_nothing_succeeds_fails(monkeypatch: pytest.MonkeyPatch) -> None:
