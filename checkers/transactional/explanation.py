@@ -150,11 +150,12 @@ class Explanation:
         """The read that shows the order of two writes."""
         columns, key = self.columns, int(self.columns.key[edge.effect])
         if self.workload == "append":
-            wanted = int(columns.value[edge.effect])
+            earlier, later = (int(columns.value[write]) for write in (edge.cause, edge.effect))
             reads = (columns.key == key) & (columns.f != WRITE) & (columns.length > 0)
             for micro in reads.nonzero()[0]:
                 start = int(columns.value[micro])
-                if wanted in columns.elements[start : start + int(columns.length[micro])]:
+                shown = columns.elements[start : start + int(columns.length[micro])].tolist()
+                if earlier in shown and later in shown[shown.index(earlier) :]:
                     event = int(columns.complete[columns.owner(int(micro))])
                     return f" (event {event} read {self._answer(int(micro))})"
             return " (no read shows it, so it came after all that was read)"

@@ -91,3 +91,13 @@ def test_the_sentences() -> None:
         "Yet T2 appended 1 to x; T1 read x as [1], so T1 came after T2.",
         "So each of them would have to come before itself: there is no such order.",
     )
+
+
+def test_the_order_of_two_writes_is_told_by_a_read_of_both() -> None:
+    """If this fails, a person is sent to a read that shows the opposite order, or the later write alone."""
+    writes = ok(1, "ax1 ay2", 0, 9), ok(2, "ax2 ay1", 0, 9), ok(3, "ax3", 0, 9)
+    reads = ok(4, "rx21", 0, 9), ok(5, "rx123", 0, 10), ok(6, "ry12", 0, 11)
+    verdict = transactional.check(history(*writes, *reads), model="serializable")
+    (witness,) = (each for each in verdict.witnesses if each.rule == "G0")
+    told = " ".join(witness.explanation)
+    assert "read [1, 2, 3])" in told and "read [1, 2])" in told and "[2, 1]" not in told, told
