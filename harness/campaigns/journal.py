@@ -270,7 +270,10 @@ def unfinished(results: Path, name: str, digest: str, first_seed: int | None = N
 def folders(results: Path, name: str) -> list[Path]:
     """All campaigns of this name, oldest first."""
     heads = (results / FOLDER / name).glob(f"[!.]*/{HEAD}")
-    return sorted(path.parent for path in heads if path.parent.name != LATEST)
+    found = (path.parent for path in heads if path.parent.name != LATEST)
+    return sorted(
+        found, key=lambda path: (path.name.partition("-")[0], len(path.name), path.name)
+    )  # -10 behind -2
 
 
 def night_of(results: Path, given: str) -> Journal:

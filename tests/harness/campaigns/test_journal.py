@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import resource
+from datetime import datetime, tzinfo
 from pathlib import Path
 
 import pytest
@@ -78,13 +79,21 @@ def test_only_an_unfinished_campaign_of_this_plan_that_nobody_works_on_is_gone_o
     book.close()
 
 
-def test_two_campaigns_that_begin_in_one_second_have_folders_of_their_own(tmp_path: Path) -> None:
-    """If it failed, they would disturb each other."""
-    first, second = begun(tmp_path), begun(tmp_path)
-    assert first.folder != second.folder
-    assert journal.folders(tmp_path, "nightly") == sorted([first.folder, second.folder])
-    first.close()
-    second.close()
+def test_campaigns_that_begin_in_one_second_have_folders_of_their_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If it failed, they would disturb each other, or the newest one would not be the last."""
+
+    class Still(datetime):
+        @classmethod
+        def now(cls, tz: tzinfo | None = None) -> Still:
+            return cls(2026, 1, 31, tzinfo=tz)
+
+    monkeypatch.setattr(journal, "datetime", Still)
+    books = [begun(tmp_path) for _ in range(11)]
+    assert journal.folders(tmp_path, "nightly") == [book.folder for book in books]
+    for book in books:
+        book.close()
 
 
 def test_a_new_campaign_is_nobody_elses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
