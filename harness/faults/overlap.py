@@ -8,7 +8,8 @@ kill happens inside a partition. These exclude each other:
 - A fault of the disk that fails writes, and a fault by which the process may end: a node cannot start on such a disk.
 - Two disk faults on one node, and two that set its clock: they would overwrite each other's settings. (Virtual clocks
   add their jumps up; of two drifts there the one that began last counts, until the first of the two ends.)
-- Two promotions: they would only outrun each other.
+- Two promotions: they would only outrun each other. A promotion, and a change of what elects, or of its node's
+  membership.
 - Operator actions on the whole cluster (members, options, restarts in turn).
 """
 

@@ -2,18 +2,8 @@
 
     judge(Case(plan, history, Left.in_folder(folder.nodes, plan)))    # the content of verdict.json
 
-| step | file |
-|---|---|
-| a run, and all that is known of it | case.py |
-| what its system promises, and what it is judged by | promised.py |
-| the checks, judged; the audit of the nodes' logs | checks.py, audit.py |
-| what the run shows, and what it lacks | evidence/ |
-| anomaly, inconclusive, unknown or valid | outcome.py, outcomes.py |
-| the content of verdict.json, its sentence | verdict.py, words.py, causes.py |
-
-A *violation* is of the promise. A *finding* is allowed, yet weaker than a reader may think: it is shown just as well
-and changes no exit code. Which checks there are is the workload's matter (`harness.workloads`). files/ judges a history
-without a run.
+README.md follows a run through the files. A *violation* is of the promise. A *finding* is allowed, yet weaker than a
+reader may think: it is shown just as well and changes no exit code.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 ANOMALY  Process 1 read 3, but no client ever asked to write 3.
 
-4 ok  0 fail  0 info   model register, promised linearizable   strongest: none
+4 ok  0 fail  0 info   model register   strongest: none
   violation  linearizable: not linearizable: …
 second opinion  valid (it said 'true')
   DISAGREEMENT  …
@@ -18,7 +18,7 @@ from typing import Any
 from harness.pages.terminal.colour import painted, printable
 from harness.pages.terminal.screen import BADGES, entry, headline
 
-LINES_MAX = 8
+LINES_MAX, PROOFS_MAX = 8, 3
 
 
 def screen(verdict: Mapping[str, Any], *, colour: bool = False) -> str:
@@ -79,8 +79,11 @@ def verified_lines(verdict: Mapping[str, Any]) -> Iterator[str]:
         return
     without = f", {len(proofs['without'])} decided without proof" if proofs["without"] else ""
     yield f"verified  {proofs['accepted']} proofs accepted{without}"
-    for reason in proofs["refused"][:3]:
+    refused = proofs["refused"]
+    for reason in refused[:PROOFS_MAX]:
         yield f"  REFUSED  {printable(reason)}"
+    if len(refused) > PROOFS_MAX:
+        yield f"  … and {len(refused) - PROOFS_MAX} more (--json shows all)"
 
 
 def _counts(verdict: Mapping[str, Any]) -> str:
