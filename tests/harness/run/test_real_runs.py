@@ -34,7 +34,7 @@ def endless_pause(path: Path, base_port: int) -> Path:
     load = drawn_out(planned(faults=("none",), time_limit_s=60, rate=50, base_port=base_port))
     assert load.drawn is not None
     second_ns = 1_000_000_000
-    pause = Fault(id=0, name="pause", does="pause", at_ns=second_ns, until_ns=600 * second_ns, nodes=("n2",))
+    pause = Fault(id=0, name="pause", does="pause", at_ns=second_ns, until_ns=60 * second_ns, nodes=("n2",))
     plan = msgspec.structs.replace(load, drawn=Drawn(faults=(pause,), operations=load.drawn.operations))
     path.write_bytes(to_json(plan))
     return path
