@@ -141,7 +141,12 @@ class ProcessBook(NodeBook, Generic[Options]):
                     raise
                 late.append(error)
 
-        await asyncio.gather(*map(begin, self._options))
+        try:
+            async with asyncio.TaskGroup() as group:  # it ends when all have: none starts a process behind it
+                for node in self._options:
+                    group.create_task(begin(node))
+        except BaseExceptionGroup as errors:
+            raise errors.exceptions[0] from errors
         if late:
             raise late[0]
 

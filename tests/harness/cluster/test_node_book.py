@@ -10,6 +10,7 @@ import pytest
 
 from harness.cluster.node_book import Asked, ProcessBook
 from harness.cluster.protocol import Ended
+from harness.errors import NodeEnded
 
 
 class Book(ProcessBook[Any]):
@@ -82,3 +83,34 @@ def test_a_node_comes_back_when_the_last_fault_that_killed_it_is_healed() -> Non
     assert asyncio.run(book.revive("n1")) and book.starts == 1
     book._kills["n1"] = 1
     assert asyncio.run(book.revive("n1")) and book.starts == 1, "it runs"
+
+
+@pytest.mark.parametrize("is_cancelled", [False, True])
+def test_no_node_is_still_starting_when_the_start_is_over(is_cancelled: bool) -> None:
+    """If it failed, a process would begin behind the stop of its cluster, and outlive the run."""
+    under_way: set[str] = set()
+
+    class Slow(Book):
+        async def start_again(self, node: str) -> None:
+            if node == "n1" and not is_cancelled:
+                raise NodeEnded("n1 ended")
+            under_way.add(node)
+            try:
+                await asyncio.sleep(60)
+            finally:
+                for _ in node:  # n3 cleans up for longer than n2
+                    await asyncio.sleep(0)
+                under_way.discard(node)
+
+    async def story() -> None:
+        book = Slow()
+        for node in ("n2", "and n3"):
+            book.start_with(SimpleNamespace(node=node))
+        start = asyncio.ensure_future(book.start())
+        await asyncio.sleep(0.01)
+        start.cancel()
+        with pytest.raises(asyncio.CancelledError if is_cancelled else NodeEnded):
+            await start
+        assert not under_way
+
+    asyncio.run(story())
