@@ -20,9 +20,9 @@ Rules: lost, duplicated, never-enqueued, enqueued-by-failure, before-its-enqueue
 more often than it was put in by then), reordered (an element that surely went in first surely came out later, or later
 within one drain; not with `fifo` false).
 
-A store may promise less: that each comes out at least once (`again`). What is duplicated or reordered is a finding
-then. That a later element came out is no proof, nor is an "empty" before all was quiet: what was given to a consumer
-and not acknowledged comes back, as does what a node holds that is away.
+A store may promise less: that each comes out at least once (`again`). A second or a late delivery is a finding then. A
+later element that came out is no proof of a loss, nor is an "empty" before all was quiet: elements that a consumer has
+not acknowledged come back, as do those of a node that is away.
 
 Cost: n log n. Cannot see: an answer "empty" that was wrong (the linearizable model `queue` can); the order in which
 elements put in twice came out.

@@ -25,7 +25,7 @@ PREFIX: Final = "etcd-"
 WATCH: Final = "etcd-watch"
 NAMES: Final = frozenset({*(PREFIX + name for name in TYPES), WATCH})
 ALL_CLIENTS: Final = "all-clients"
-"""In the header of a history that has the operations of all clients: nobody else wrote."""
+"""In the header of a history that has the operations of all clients: no other client wrote."""
 HASHED_BYTES: Final = 20
 EVERYTHING: Final = "\0"
 """The end of a range that has none."""
@@ -36,7 +36,7 @@ Value = str | int
 
 
 def has_all_clients(history: History) -> bool:
-    """Whether nobody else wrote. A record that was torn may have lost a request."""
+    """Whether no other client wrote. A record that was torn may have lost a request."""
     return ALL_CLIENTS in history.header.extra and history.torn is None
 
 

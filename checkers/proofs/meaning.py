@@ -198,7 +198,7 @@ def _value_of(operation: Operation, model: str) -> Any:
             (value.get("client"), value.get("fence")) if isinstance(value, dict) else (value, None)
         )
         owner = (False, operation.process) if client is None else (True, plain(client))
-        # What no fence is asked of may have any: a token in a text.
+        # A fence that is not judged may be anything, such as a token in a text.
         has_fence = "fenced" in model and operation.f == "acquire" and operation.type == "ok"
         return owner, Fraction(str(fence or 0)) if has_fence else Fraction(0)
     if model == "counter" and operation.f == "read" and value is None:

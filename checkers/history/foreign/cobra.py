@@ -3,9 +3,9 @@
     S txn            a transaction begins      W write key value         R txn write key value       C txn    it commits
 
 Each is a byte and numbers of 64 bits, big-endian. Keys and values are hashes; the number of a write is unique, so it is
-the value here. A read that tells another transaction or value of that write has read what nobody wrote. A read of the
-initial state has the marks `INITIAL` or `NOTHING` as its transaction and write. Reads and
-writes of Cobra's own garbage collection are left out. Aborted transactions are not in the logs.
+the value here. A read that tells another transaction or value of that write has read a value that was not written. A
+read of the initial state has the marks `INITIAL` or `NOTHING` as its transaction and write. Reads and writes of Cobra's
+own garbage collection are left out. Aborted transactions are not in the logs.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def _value(write: tuple[int, int, int] | None, written: Container[tuple[int, int
 def _session(path: Path) -> list[Transaction]:
     """Values are (write, transaction, value)."""
     data, at = path.read_bytes(), 0
-    if not data:  # a lost session would make its writes ones of nobody
+    if not data:  # the writes of a lost session would look as if they were never made
         raise damaged("a log of Cobra (S, W, R and C with their numbers)", f"nothing in {path.name}")
     session: list[Transaction] = []
     number = 0
