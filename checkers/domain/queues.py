@@ -108,7 +108,8 @@ def check(
     """Whether elements come out once and, if `fifo`, in order. Raises ModelError for a drain that shows no list.
 
     `again`: they may come out again, and in another order; `findings` then say that some did.
-    `failed_cas_observes`: whether a dequeue refused with "empty" surely found no element, as in `linearizable`.
+    `failed_cas_observes`: whether a dequeue refused with "empty" surely found no element, as in `linearizable`. At the
+    end it did, if the nodes had settled: none of them was behind.
     `details`: enqueued, dequeued, missing, forgiven, recovered (put in by an enqueue of unknown outcome), emptied.
     """
     witnesses: list[Witness] = []
@@ -116,7 +117,7 @@ def check(
     names: list[str] = []
     begun, is_whole = with_first_elements(history, "enqueue"), caught_up(history)
     for key, operations in by_key(begun.select(f=("enqueue", "dequeue", "drain"))).items():
-        queue = _queue(operations, failed_cas_observes)
+        queue = _queue(operations, failed_cas_observes, is_settled=history.settled is True)
         if again:
             queue.emptied = [each for each in queue.emptied if each.phase == "final" and is_whole(each)]
         missing = _missing(queue, fifo and not again)
@@ -195,12 +196,13 @@ def _over(operation: Operation) -> int:
     return NEVER if returned is None else returned
 
 
-def _queue(operations: Sequence[Operation], refusals_observe: bool) -> Queue:
+def _queue(operations: Sequence[Operation], refusals_observe: bool, *, is_settled: bool = False) -> Queue:
     queue = Queue()
     for operation in operations:
         value = identity(operation.value)
         if operation.saw_empty:
-            if operation.type == "ok" or refusals_observe:
+            is_last = is_settled and operation.phase == "final"
+            if operation.type == "ok" or refusals_observe or is_last:
                 queue.emptied.append(operation)
             continue
         match operation.f, operation.type:

@@ -9,7 +9,7 @@ import pytest
 from checkers import linearizable
 from checkers.domain import queues
 from checkers.history import Header, History
-from checkers.history.operation import Event
+from checkers.history.operation import Event, Phase
 
 Call = tuple[str, str, Any]
 PUT: Call = ("enqueue", "ok", 5)
@@ -58,6 +58,28 @@ def test_what_was_over_before_cannot_have_taken_an_element(calls: list[Call], ru
     assert (
         linearizable.check(history, model="queue").result == found.result == ("invalid" if rules else "valid")
     )
+
+
+@pytest.mark.parametrize(
+    ("phase", "settled", "rules"),
+    [("final", True, ["lost"]), ("final", False, []), ("final", None, []), ("load", True, [])],
+)
+def test_an_empty_answer_is_sure_when_no_node_is_behind(
+    phase: Phase, settled: bool | None, rules: list[str]
+) -> None:
+    """If it failed, a queue that only takes can empty would lose its last elements unseen where reads may be stale; or
+    a stale answer would accuse a right store."""
+    events = list(one_by_one(PUT).events)
+    if settled is not None:
+        told = Event(index=2, time_ns=2, type="info", process="harness", f="settled", value=settled)
+        events.append(told)
+    for type_, error in (("invoke", None), ("fail", "empty")):
+        at = len(events)
+        events.append(
+            Event(index=at, time_ns=at, type=type_, process=100, f="dequeue", error=error, phase=phase)  # type: ignore[arg-type]  # of two words
+        )
+    found = queues.check(History.of(Header(), events), failed_cas_observes=False)
+    assert [each.rule for each in found.witnesses] == rules, found.summary
 
 
 def test_a_valid_verdict_names_what_was_forgiven() -> None:
