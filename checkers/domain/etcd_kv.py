@@ -21,7 +21,7 @@ Not judged are compact, defragment, requests without an answer, and answers with
 them. A lease may expire at any time: the files do not say how long it lives.
 
 A history of some clients alone (`etcd_records.has_all_clients`), or of a store that held something before, has
-revisions that others made. What follows from these is not judged, and the verdict is unknown at best.
+revisions that others made. The contents that follow from these are not judged, and the verdict is unknown at best.
 
 Cost: n log n without requests of unknown outcome; else a try for each answer, and `STEPS` more at most. Source: etcd's
 `tests/robustness/model`.

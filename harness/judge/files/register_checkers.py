@@ -134,7 +134,7 @@ def _lines(history: History, asked: Terms, knows_refusals: bool) -> tuple[dict[s
     """The lines of each key in order, and how many refusals were left out."""
     keys: dict[str | None, list[Line]] = {}
     names, left_out = _Names(), 0
-    # What is open stays so, and the checkers know one open operation of a process.
+    # An open operation stays so, and the checkers know one open operation of a process.
     renamed: dict[int, int] = {}
     for operation in history.operations:
         meant = _meant(operation, asked)

@@ -214,7 +214,7 @@ def test_states_differ_by_values_and_not_by_how_they_are_written() -> None:
     ],
 )
 def test_a_record_that_is_of_nothing_is_refused(record: Record, lacks: str) -> None:
-    """It would count as one of the cut that came last: a cut whose FINISH says no name would be finished."""
+    """It would count as one of the cut that came last: a cut with a nameless FINISH would be finished."""
     with pytest.raises(HistoryError, match=lacks):
         logs_of([NodeLog(node="n1", records=[Record(kind="start", cut="k1"), record])])
 

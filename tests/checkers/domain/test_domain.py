@@ -480,7 +480,7 @@ def test_a_cas_of_a_value_to_itself_that_failed_wrote_nothing() -> None:
 
 
 def _final(shown: Any, *writes: tuple[str, Any]) -> list[str]:
-    """What a final read that shows this has lost of these acknowledged operations."""
+    """The acknowledged operations that are lost, by a final read that shows this."""
     lines = [Line(type_, 0, f, value) for f, value in writes for type_ in ("invoke", "ok")]
     lines += [Line("invoke", 1, "read", phase="final"), Line("ok", 1, "read", shown, phase="final")]
     return [witness.summary for witness in CHECKERS["durability"](history_of(lines)).witnesses]

@@ -489,7 +489,7 @@ def test_a_lease_takes_its_keys_along() -> None:
 
 
 def test_a_lease_of_which_no_answer_came_may_be_there() -> None:
-    """A grant whose answer was lost would make the first put under the lease an anomaly, and its end one of nobody."""
+    """A grant whose answer was lost would make the first put under the lease an anomaly."""
     asked, under = (lease("Grant", 8), None), (leased("a", "x", 8), {**PUT_ANSWER, "Revision": 2})
     gone = get("a"), {"Range": NOTHING, "Revision": 3}
     assert with_lease(asked, under) == "valid"

@@ -185,7 +185,7 @@ def test_what_is_gone_from_every_node_is_found_where_nodes_may_differ() -> None:
 
 
 def test_what_is_later_without_what_is_earlier_may_be_dirty_or_without_order() -> None:
-    """What may be rolled back, and replicas that keep no order, would be called anomalies."""
+    """Rows that may be rolled back, and replicas that keep no order, would be called anomalies."""
     shows = read(3, node="n2", once=[], notes=[3])
     dirty = whole([*WRITTEN, {**shows, "mode": "dirty"}], **ALL)
     assert write_once.check(dirty).result == "valid"

@@ -180,7 +180,7 @@ def test_what_fixed_the_value_is_named_as_what_it_was() -> None:
     refused = history_of(("cas", "fail", [3, 4]), ("read", "ok", 999))
     verdict = linearizable.check(mismatched(built([*history_of(*lines), *refused])))
     assert "the value surely was 1." in verdict.witnesses[0].explanation[2], "not 3, which it was not"
-    # What left the value that a read shows did not overwrite it: the cas had been told that it was gone.
+    # The operation that left the value which a read shows did not overwrite it: the cas had been told that it was gone.
     gone = history_of(("write", "open", 77), ("cas", "fail", [1, 4]), ("read", "ok", 1))
     (witness,) = linearizable.check(mismatched(built([*history_of(*lines), *gone]))).witnesses
     assert witness.summary.endswith("read 1, which fits into no order with the other answers")

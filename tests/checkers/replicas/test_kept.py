@@ -198,7 +198,7 @@ def test_an_element_that_neither_came_out_nor_is_there_is_told(
 
 @pytest.mark.parametrize(("end", "node"), [("fail", "n1"), ("info", "n1"), ("ok", None)])
 def test_a_dump_that_was_not_answered_or_of_no_node_is_none(end: Any, node: str | None) -> None:
-    """What a node was asked for would count as what it holds: nothing, and so every write would be gone."""
+    """The request for a dump would count as a dump that holds nothing, and so every write would be gone."""
     asked: dict[str, Any] = {
         "process": 1,
         "f": "dump",

@@ -108,7 +108,7 @@ def carried_out(kind: Any, node: Node, **fields: Any) -> Evidence:
 
 
 def test_a_node_that_has_to_wait_is_limited() -> None:
-    """Broken, a limit that held nobody up would count as a fault that was survived."""
+    """Broken, a limit that held no node up would count as a fault that was survived."""
     node = Node()
     evidence = carried_out(RealCpuLimit, node, percent=8)
     assert (evidence.took_effect, evidence.healed) == (True, True)
@@ -139,7 +139,7 @@ class UntoldAtFirst(Node):
 
 
 def test_what_came_before_the_fault_is_not_its_doing() -> None:
-    """Broken, a limit that held nobody up would count as survived where the first counts could not be read."""
+    """Broken, a limit that held no node up would count as survived where the first counts could not be read."""
     assert not carried_out(RealCpuLimit, UntoldAtFirst(), percent=1).took_effect
 
 

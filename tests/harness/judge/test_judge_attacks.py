@@ -110,7 +110,7 @@ def test_what_another_store_says_of_itself_does_not_break_the_judge(told: dict[s
 
 
 def test_failed_final_reads_are_no_evidence() -> None:
-    """Nobody read what is there at the end, and yet nothing was said to be lost. Without the error in the sentence a
+    """The final state would be unread, and yet nothing said to be lost. Without the error in the sentence a
     defect of the client would look like one of the store."""
     run = Run()
     run.serve()

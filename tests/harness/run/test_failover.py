@@ -59,7 +59,7 @@ def test_a_failover_is_healed_if_somebody_owns_the_queue(has_owner: bool | None)
 def test_a_failover_waits_for_an_owner_and_not_for_ever(
     owner_from_s: float, beside: tuple[str, ...], is_interrupted: bool, has_owner: bool | None
 ) -> None:
-    """If it failed, a store that nobody leads after a promotion would pass, or a right one be accused of another
+    """If it failed, a store without a leader after a promotion would pass, or a right one be accused of another
     fault's doing."""
     owned, plan = Owned((0.0, None), (owner_from_s, "n2")), planned()
     failover = Fault(id=0, name="failover", does="failover", at_ns=0, until_ns=1, nodes=("n1",))

@@ -1,4 +1,4 @@
-"""What is no order of transactions is refused in one line."""
+"""A file without an order of transactions is refused in one line."""
 
 from __future__ import annotations
 

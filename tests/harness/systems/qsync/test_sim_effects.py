@@ -1,4 +1,4 @@
-"""What the virtual world notes of disks and links: each row when it was synced, each claim once."""
+"""Notes of the virtual world about disks and links: each row when it was synced, each claim once."""
 
 from __future__ import annotations
 
