@@ -7,6 +7,7 @@ but for the packets that a reordering makes late. A packet that would wait in a 
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, field
@@ -65,6 +66,8 @@ class _Link:
     """The numbers of the packets that are held, in the order in which they came."""
     free_ns: int = 0
     last_due_ns: int = 0
+    last_held_by: tuple[int, ...] = ()
+    """The faults that made the packet of `last_due_ns` wait, and with it those that keep their place behind it."""
 
     def rate(self) -> int:
         return min(
@@ -78,7 +81,17 @@ class _Held(Generic[Token]):
     link: Link
     taken_ns: int
     size: int
-    is_late: bool
+    held_by: tuple[int, ...]
+    """The faults that make it wait; without any, it waits only to be seen to overtake."""
+    late_by: tuple[int, ...]
+    """Those of them that let later packets overtake it."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Delay:
+    due_ns: int
+    held_by: tuple[int, ...]
+    late_by: tuple[int, ...]
 
 
 class Holding(Generic[Token]):
@@ -109,6 +122,7 @@ class Holding(Generic[Token]):
             link = self._links[name]
             link.waiting.clear()
             link.free_ns = link.last_due_ns = 0  # the packets of the next fault wait behind none of these
+            link.last_held_by = ()
         return tokens
 
     def forget(self, fault: int) -> None:
@@ -144,27 +158,30 @@ class Holding(Generic[Token]):
         link = self._links.get(name)
         if link is None or not link.shapings:
             return True
-        due_ns = self._due_ns(link, size, now_ns)
-        if due_ns is None:
+        delay = self._delay(link, size, now_ns)
+        if delay is None:
             return None
-        if due_ns <= now_ns and not link.waiting:
+        if delay.due_ns <= now_ns and not link.waiting:
             return True
         self._taken += 1
         link.waiting[self._taken] = None
-        self._held[self._taken] = _Held(token, name, now_ns, size, due_ns > now_ns)
-        heappush(self._order, (due_ns, self._taken))
-        for fault in link.shapings if due_ns > now_ns else ():
+        self._held[self._taken] = _Held(token, name, now_ns, size, delay.held_by, delay.late_by)
+        heappush(self._order, (delay.due_ns, self._taken))
+        for fault in delay.held_by:
             watch = link.watches[fault]
             watch.first_held_ns = watch.first_held_ns or now_ns
         return False
 
-    def _due_ns(self, link: _Link, size: int, now_ns: int) -> int | None:
+    def _delay(self, link: _Link, size: int, now_ns: int) -> _Delay | None:
         leaves_ns, queued_ns = self._leaves_ns(link, size, now_ns)
-        kept_ns, late_ns = leaves_ns, 0
+        kept_ns, late_ns, rate = leaves_ns, 0, link.rate()
+        held_by: list[int] = []
+        late_by: list[int] = []
         for fault, (shaping, chance) in link.shapings.items():
             watch = link.watches[fault]
             watch.packets += 1
-            if queued_ns and shaping.bytes_per_s:
+            is_narrowest = bool(rate) and shaping.bytes_per_s == rate
+            if queued_ns and is_narrowest:
                 watch.packets_queued += 1
                 watch.longest_queued_ns = max(watch.longest_queued_ns, queued_ns)
                 if queued_ns > QUEUE_NS:
@@ -172,12 +189,17 @@ class Holding(Generic[Token]):
             drawn_ns = _drawn_ns(shaping, chance)
             if shaping.keeps_order:
                 kept_ns += drawn_ns
-            else:
+                if drawn_ns or is_narrowest:
+                    held_by.append(fault)
+            elif drawn_ns:
                 late_ns += drawn_ns
+                late_by.append(fault)
         if queued_ns > QUEUE_NS:
             return None
-        link.last_due_ns = max(kept_ns, link.last_due_ns)
-        return link.last_due_ns + late_ns
+        if kept_ns >= link.last_due_ns:
+            link.last_due_ns, link.last_held_by = kept_ns, tuple(held_by)
+        waits_for = link.last_held_by if link.last_due_ns > now_ns else ()
+        return _Delay(link.last_due_ns + late_ns, (*waits_for, *late_by), tuple(late_by))
 
     def _leaves_ns(self, link: _Link, size: int, now_ns: int) -> tuple[int, int]:
         """When the packet has passed the narrow place, and how long it waits for those before it."""
@@ -206,13 +228,13 @@ class Holding(Generic[Token]):
 
     def _note(self, number: int, held: _Held[Token], now_ns: int) -> None:
         link = self._links[held.link]
-        overtook = next(iter(link.waiting)) != number
+        passed = itertools.takewhile(lambda waiting: waiting != number, link.waiting)
+        for fault in {fault for waiting in passed for fault in self._held[waiting].late_by} & {*link.watches}:
+            link.watches[fault].packets_overtook += 1
         del link.waiting[number]
-        for fault in link.shapings:
-            watch = link.watches[fault]
-            watch.packets_overtook += overtook
-            if held.is_late:
-                watch.was_held(now_ns - held.taken_ns, held.size)
+        for fault in held.held_by:
+            if fault in link.watches:
+                link.watches[fault].was_held(now_ns - held.taken_ns, held.size)
 
 
 def _drawn_ns(shaping: Shaping, chance: random.Random) -> int:

@@ -70,6 +70,37 @@ def test_late_packets_are_overtaken_and_counted() -> None:
     assert (watch["packets_overtook"] or 0) > 0
 
 
+def test_each_fault_is_credited_with_its_own_effect() -> None:
+    """Broken if a fault that held nothing counts as effective because another one held packets of its link."""
+    holding: Holding[int] = Holding()
+    holding.shape(1, [AB], Shaping(delay_ns=20 * MILLISECOND, percent=30, keeps_order=False), 7, 0)
+    holding.shape(2, [AB], Shaping(delay_ns=20 * MILLISECOND, percent=0, keeps_order=False), 7, 0)
+    holding.shape(3, [AB], Shaping(bytes_per_s=1_000_000_000), 7, 0)
+    holding.shape(4, [AB], Shaping(bytes_per_s=50_000), 7, 0)
+    for number in range(100):
+        holding.due(number * MILLISECOND)
+        holding.take(AB, number, 100, number * MILLISECOND)
+    drain(holding)
+    reorders, nothing, wide, narrow = (holding.watches(fault)[AB] for fault in (1, 2, 3, 4))
+    assert (reorders["packets_overtook"] or 0) > 0 and 10 < (reorders["packets_held"] or 0) < 60
+    assert (narrow["packets_queued"] or 0) > 0 and narrow["packets_held"] == 100
+    assert narrow["packets_overtook"] == 0
+    for watch in (nothing, wide):
+        assert watch["packets"] == 100
+        assert not any(watch[name] for name in ("packets_held", "packets_overtook", "packets_queued"))
+
+
+def test_a_packet_that_keeps_its_place_is_held_by_the_fault_of_the_packet_before_it() -> None:
+    """Broken if a fault that makes each second packet late is credited with half of what it holds."""
+    holding: Holding[int] = Holding()
+    holding.shape(1, [AB], Shaping(delay_ns=20 * MILLISECOND, percent=30), 7, 0)
+    holding.shape(2, [AB], Shaping(delay_ns=MILLISECOND, percent=1), 7, 0)
+    fates = [holding.take(AB, number, 100, number * MILLISECOND // 2) for number in range(100)]
+    drain(holding)
+    watch = holding.watches(1)[AB]
+    assert watch["packets_held"] == fates.count(False) > 60
+
+
 def test_a_narrow_link_lets_so_many_bytes_pass_and_drops_what_would_wait_too_long() -> None:
     """Broken if a rate limits nothing, or a queue grows without end."""
     holding: Holding[int] = Holding()
