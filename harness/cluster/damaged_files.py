@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import random
 import shutil
-from collections.abc import Callable, Sequence
+import subprocess
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from itertools import pairwise
@@ -21,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from zlib import crc32
 
-from harness.cluster.empty_disk import KEPT
+from harness.cluster.empty_disk import ASIDE, KEPT
 from harness.cluster.place import DISK_FAULTS
 from harness.errors import ClusterError
 from nodes.host.medium import SYNCED
@@ -60,9 +61,17 @@ class NodeDisk:
     def saved(self) -> Path:
         return self.faults / SAVED
 
+    def data(self) -> list[Path]:
+        """All that the node wrote there, folders as well; its configuration and its logs for people lie there, too."""
+        return sorted(
+            path
+            for path in self.folder.iterdir()
+            if path.name not in (*KEPT, DISK_FAULTS) and not path.name.startswith(ASIDE)
+        )
+
     def files(self) -> list[Path]:
-        """All that the node wrote; its configuration and its logs for people lie there, too."""
-        return sorted(path for path in self.folder.iterdir() if path.is_file() and path.name not in KEPT)
+        """Those of them that are files at the top."""
+        return [path for path in self.data() if path.is_file()]
 
 
 def lose_unsynced(disk: NodeDisk, chance: random.Random) -> int:
@@ -107,24 +116,33 @@ def note_synced(disk: NodeDisk) -> None:
 
 
 def save(disk: NodeDisk) -> None:
-    """Keep a copy of all files, as from a disk image of a replica."""
-    _clear(disk.saved)
-    for path in disk.files():
-        shutil.copy2(path, disk.saved / path.name)
+    """Keep a copy of all files and folders, as from a disk image of a replica. Raises ClusterError."""
+    shutil.rmtree(disk.saved, ignore_errors=True)
+    disk.saved.mkdir(parents=True)
+    _copy(disk.data(), disk.saved)
 
 
 def restore(disk: NodeDisk) -> None:
-    """Put back what `save` kept."""
-    for path in disk.files():
-        path.unlink()
-    for path in sorted(disk.saved.iterdir()):
-        shutil.copy2(path, disk.folder / path.name)
+    """Put back what `save` kept. Raises ClusterError."""
+    for path in disk.data():
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
+    _copy(disk.saved.iterdir(), disk.folder)
     note_synced(disk)
 
 
-def _clear(folder: Path) -> None:
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
+def _copy(paths: Iterable[Path], to: Path) -> None:
+    """With owners, modes and links: a store that runs as a user of its own reads them afterwards."""
+    if names := sorted(map(str, paths)):
+        done = subprocess.run(
+            ["cp", "-a", "--", *names, str(to)], capture_output=True, text=True, check=False
+        )
+        if done.returncode:
+            raise ClusterError(
+                f"the files of a node cannot be copied: {done.stderr.strip().splitlines()[-1]}"
+            )
 
 
 def damage(disk: NodeDisk, what: Damage, logs: Sequence[str], chance: random.Random) -> int:

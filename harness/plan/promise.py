@@ -154,6 +154,19 @@ class Promise:
         sources = tuple(Clause(checker, source=text) for checker, text in (documented or {}).items())
         return replace(self, clauses=kept + sources, **changed)
 
+    def without_power(self, setting: str, documented: Mapping[str, str] | None = None) -> Promise:
+        """The same where nodes lose power and, by `setting`, acknowledge what no disk has yet (decision 21): neither
+        acknowledged writes nor equal data."""
+        return self.but(
+            configuration=f"{self.configuration}; {setting}",
+            **dict.fromkeys(
+                ("writes", "owner_reads", "replica_reads", "linearizable_reads", "final_state"), ""
+            ),
+            **{name: CLAUSES[name].model for name in ("acknowledged", "queues")},
+            documented=documented,
+            why=f"{self.why}; and with {setting} a node that loses power may lose what it had acknowledged",
+        )
+
     @property
     def documented(self) -> Mapping[str, str]:
         """Checker → what the store's own documentation says of it."""

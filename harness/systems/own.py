@@ -152,6 +152,9 @@ class OwnStore(System):
     """Every node must know all nodes by the same addresses, as members of etcd do."""
     cannot_join_says: tuple[str, ...] = ()
     """Words in the last line of a new node that ends, with exit 1, because no member could take it in."""
+    syncs: bool = True
+    """False: its nodes acknowledge a write before their disks have it. Then a run in which nodes lose power promises
+    neither acknowledged writes nor equal data, and a node may refuse to start on what is left of its data."""
     may_end_under: tuple[str, ...] = ()
     """Faults under which a node may end by itself, as `harness.plan.promise.Promise` has them: ("disk-error",)."""
 
@@ -176,6 +179,8 @@ class OwnStore(System):
             raise WrongUse(
                 f"ready_within_s is a number of seconds above 0, up to {READY_WITHIN_S_MAX}; got {within_s!r}"
             )
+        if type(self.syncs) is not bool:
+            raise WrongUse(f"syncs is True or False; got {self.syncs!r}")
         if not isinstance(self.hosted, str):
             raise WrongUse(f"hosted is a text, as 'module:function'; got {self.hosted!r}")
         if self.leader not in LED:
@@ -211,7 +216,7 @@ class OwnStore(System):
 
     def command(self, plan: Plan) -> Command:
         if self.start is None:
-            return node_host(self.hosted, "synced")
+            return node_host(self.hosted, self.durability(plan))
         return partial(_started_by, self.start)
 
     @property
@@ -256,7 +261,7 @@ class OwnStore(System):
         return partial(_made_by, make, configuration)
 
     def durability(self, plan: Plan) -> Durability:
-        return "synced"
+        return "synced" if self.syncs else "written"
 
     def owner(self, plan: Plan) -> str:
         return "" if self.leader == "none" else plan.node_names[0]
@@ -313,7 +318,8 @@ class OwnStore(System):
         )
         if self.leader != "fixed":
             promise = promise.but(leaders="", logs="", replica_reads="")
-        return promise.but(**self.promised)  # type: ignore[arg-type]  # models of `CHOICES`: texts
+        promise = promise.but(**self.promised)  # type: ignore[arg-type]  # models of `CHOICES`: texts
+        return promise if self.syncs or not plan.loses_power else promise.without_power("syncs=False")
 
     def checks(self, plan: Plan) -> tuple[Check, ...]:
         return ()

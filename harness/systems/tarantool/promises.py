@@ -126,16 +126,7 @@ PROMISES["F"] = ROWS["F"].but(
 def without_power(promise: Promise) -> Promise:
     """With wal_mode=write, when nodes lose power: writes acknowledged to clients or to other nodes may be gone."""
     documented = {name: f"{NOT_SYNCED}; {promise.documented[name]}" for name in promise.documented}
-    return promise.but(
-        configuration=f"{promise.configuration}; wal_mode=write",
-        writes="",
-        owner_reads="",
-        replica_reads="",
-        linearizable_reads="",
-        final_state="",
-        documented={**documented, "crash": NO_CRASH},
-        why=f"{promise.why}; and with wal_mode=write a node that loses power may lose what it had acknowledged",
-    )
+    return promise.without_power("wal_mode=write", {**documented, "crash": NO_CRASH})
 
 
 CHECKS = (

@@ -113,6 +113,28 @@ def test_damage_is_what_a_reader_sees_or_cannot_see(tmp_path: Path, what: Damage
     assert str(inode(tmp_path / LOG)) in disk.synced.read_text()
 
 
+def test_folders_are_kept_and_put_back_with_their_links_and_modes(tmp_path: Path) -> None:
+    """If it failed, a store with its data in folders would get none of them back, and its refusal would be a crash."""
+    disk = disk_with(tmp_path, b"top")
+    inner = tmp_path / "base" / "1"
+    inner.mkdir(parents=True, mode=0o700)
+    (inner / "16384").write_bytes(b"rows")
+    (inner / "16384").chmod(0o600)
+    (tmp_path / "current").symlink_to("base/1")
+    (tmp_path / "lost-disk-1").mkdir()
+    save(disk)
+    (inner / "16384").write_bytes(b"r")
+    (inner / "16385").write_bytes(b"later")
+    (tmp_path / "base" / "2").mkdir()
+    (tmp_path / "current").unlink()
+    restore(disk)
+    assert (tmp_path / "current" / "16384").read_bytes() == b"rows"
+    assert (inner / "16384").stat().st_mode & 0o777 == 0o600 and inner.stat().st_mode & 0o777 == 0o700
+    assert sorted(path.name for path in (tmp_path / "base").rglob("*")) == ["1", "16384"]
+    assert (tmp_path / "lost-disk-1").is_dir() and not (disk.saved / "lost-disk-1").exists()
+    assert (tmp_path / LOG).read_bytes() == b"top"
+
+
 def test_what_is_too_short_is_not_damaged(tmp_path: Path) -> None:
     """If it failed, a fault that changed nothing would count as one that took effect."""
     header = xlog.encode_header("XLOG", UUID, {})

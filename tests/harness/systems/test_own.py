@@ -6,6 +6,7 @@ import asyncio
 import io
 import json
 from contextlib import redirect_stdout
+from dataclasses import replace
 from importlib import metadata
 from importlib.metadata import EntryPoint
 from pathlib import Path
@@ -20,11 +21,19 @@ from harness.clients.operations import MEMBER_CHANGES, AddMember
 from harness.errors import ClusterError, WrongUse
 from harness.judge import Case, judge, repeat_line
 from harness.plan.plan import Leadership
-from harness.plan.promise import CHOICES
+from harness.plan.promise import (
+    CHOICES,
+    FINAL_STATE,
+    LINEARIZABLE_READS,
+    OWNER_READS,
+    REPLICA_READS,
+    WRITES,
+)
 from harness.run.assemble import parts_of
 from harness.systems import SYSTEMS, system_of
 from harness.systems.own import GROUP, LED, OwnOptions, OwnStore
 from harness.systems.plans import planned
+from harness.workloads import workload_of
 from tests.harness.judge.test_judge import good, history, operation
 
 EXAMPLE = Path(__file__).parents[3] / "docs" / "mystore.py"
@@ -198,6 +207,7 @@ def test_a_start_that_fails_says_what_it_waited_for(vclocks: tuple[object, ...],
             "cannot_join_says is a tuple of texts; got 'no room'; try: ('no room',)",
         ),
         ("may_end_under=('disk',)", "may_end_under is of clock, "),
+        ("syncs='no'", "syncs is True or False; got 'no'"),
         ("ready_within_s=0", "ready_within_s is a number of seconds above 0, up to 3600; got 0"),
         ("ready_within_s=float('nan')", "ready_within_s is a number of seconds above 0, up to 3600; got nan"),
         ("ready_within_s='90 s'", "ready_within_s is a number of seconds above 0, up to 3600; got '90 s'"),
@@ -422,6 +432,25 @@ def test_nothing_is_said_of_a_store_that_is_only_known_of_ours(leader: Leadershi
     assert promise.of_read("replica", "read-confirmed") == ("monotone-prefix" if leader == "fixed" else "")
     parts = parts_of(planned(system=str(EXAMPLE), nodes=1, faults=("none",)))
     assert "--configuration" not in repeat_line(parts.plan)
+
+
+@pytest.mark.parametrize("promised", [{}, {"queues": "at least once", "acknowledged": "stays"}])
+def test_a_store_that_does_not_sync_promises_less_where_power_is_lost_and_only_there(
+    promised: dict[str, str],
+) -> None:
+    """If it failed, a store that is documented to lose its last second would be an anomaly each night, or a kill would
+    excuse what it loses."""
+    store = OwnStore("a store", promised=promised, syncs=False)
+    power, kill = planned(faults=("power-all",)), planned(faults=("kill",))
+    assert store.promise(kill) == replace(store, syncs=True).promise(kill)
+    promise = store.promise(power)
+    assert promise.configuration.endswith("; syncs=False")
+    of_data = [WRITES, OWNER_READS, REPLICA_READS, LINEARIZABLE_READS, FINAL_STATE]
+    assert not any(promise.model(clause) for clause in of_data)
+    for name in ("append", "message-queue", "register", "bank"):
+        judged = {check.name for check in workload_of(name).checks(promise, None) if check.model}
+        assert judged.isdisjoint({"linearizable", "durability", "transactional", "queues", "kept", "bank"})
+    assert (store.durability(power), replace(store, syncs=True).durability(power)) == ("written", "synced")
 
 
 def test_the_page_says_what_the_store_promises_otherwise() -> None:
