@@ -100,6 +100,31 @@ class Scene:
             }
         )
 
+    def moment(
+        self, written: Sequence[str], messages: Sequence[str], nth: Sequence[int], after_ms: Sequence[int]
+    ) -> Moment:
+        """Anything that a node may do: a record that it writes, or a message that it sends or gets."""
+        on_disk = self.chance.random() < 0.6
+        return Moment(
+            does=self.chance.choice(("writes", "wrote", "wrote") if on_disk else ("sends", "gets")),
+            what=self.chance.choice(written if on_disk else messages),
+            nth=self.chance.choice(nth),
+            after_ns=self.chance.choice(after_ms) * MILLISECOND_NS,
+        )
+
+    def hinder(self, what: str, on: Moment, records: Sequence[str]) -> None:
+        """A "slow-disk" for one of the records at once, or a "death" or a "pause" of the node at its moment."""
+        match what:
+            case "slow-disk":
+                kinds = (self.chance.choice(records),)
+                self.add("slow-disk", "slow-disk", self.lasting(20, 1_500), nodes=(self.one(),), kinds=kinds)
+            case "death":
+                self.add(f"kill-at-{on.what}", self.death(), self.lasting(50, 2_500), on, nodes=("@it",))
+            case "pause":
+                self.add(f"pause-at-{on.what}", "pause", self.lasting(50, 2_000), on, nodes=("@it",))
+            case _:
+                raise AssertionError(what)
+
     def some_links(self) -> tuple[Link, ...]:
         """Links out of "@it", into it, or between it and one other node; or all links into one node."""
         peer = self.chance.choice(list(self.nodes))

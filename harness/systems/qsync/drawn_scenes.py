@@ -54,15 +54,7 @@ LATE = (("row",), ("row",), ("row", "confirm"), ("row", "confirm"), ("confirm",)
 
 
 def _moment(scene: Scene) -> Moment:
-    """Anything that a node may do."""
-    chance = scene.chance
-    on_disk = chance.random() < 0.6
-    return Moment(
-        does=chance.choice(("writes", "wrote", "wrote") if on_disk else ("sends", "gets")),
-        what=chance.choice(WRITTEN if on_disk else MESSAGES),
-        nth=chance.choice(NTH),
-        after_ns=chance.choice(AFTER_MS) * MILLISECOND_NS,
-    )
+    return scene.moment(WRITTEN, MESSAGES, NTH, AFTER_MS)
 
 
 def _role(scene: Scene) -> str:

@@ -267,38 +267,19 @@ READY_MADE: Scenes = (
 # ---- all is drawn
 
 
-def _moment(scene: Scene) -> Moment:
-    """Anything that a node may do."""
-    chance = scene.chance
-    on_disk = chance.random() < 0.6
-    return Moment(
-        does=chance.choice(("writes", "wrote", "wrote") if on_disk else ("sends", "gets")),
-        what=chance.choice(RECORDS if on_disk else MESSAGES),
-        nth=chance.choice(NTH),
-        after_ns=chance.choice(AFTER_MS) * MILLISECOND_NS,
-    )
-
-
 def _drawn(scene: Scene) -> None:
     """One to three hindrances, each at a moment of its own or at once."""
     chance = scene.chance
     for _ in range(chance.choice((1, 1, 2, 3))):
-        on = _moment(scene)
+        on = scene.moment(RECORDS, MESSAGES, NTH, AFTER_MS)
         match chance.choice(("hold", "hold", "slow-disk", "death", "pause")):
             case "hold":
                 kind = chance.choice((*MESSAGES, *DISCOVERY))
                 later = on if chance.random() < 0.5 else None
                 links = scene.some_links()
                 scene.add("hold-" + kind, "hold", scene.lasting(20, 2_000), later, links=links, kinds=(kind,))
-            case "slow-disk":
-                kinds = (chance.choice(RECORDS),)
-                scene.add(
-                    "slow-disk", "slow-disk", scene.lasting(20, 1_500), nodes=(scene.one(),), kinds=kinds
-                )
-            case "death":
-                scene.add(f"kill-at-{on.what}", scene.death(), scene.lasting(50, 2_500), on, nodes=("@it",))
-            case _:
-                scene.add(f"pause-at-{on.what}", "pause", scene.lasting(50, 2_000), on, nodes=("@it",))
+            case hindrance:
+                scene.hinder(hindrance, on, RECORDS)
 
 
 DRAWN: Scenes = ((_drawn, 1),)

@@ -207,13 +207,7 @@ def _drawn(scene: Scene) -> None:
     """One to three hindrances, each at a moment of its own or at once."""
     chance = scene.chance
     for _ in range(chance.choice((1, 1, 2, 3))):
-        on_disk = chance.random() < 0.6
-        on = Moment(
-            does=chance.choice(("writes", "wrote", "wrote") if on_disk else ("sends", "gets")),
-            what=chance.choice((*RECORDS, *OF_SPLITS) if on_disk else MESSAGES),
-            nth=chance.choice(NTH),
-            after_ns=chance.choice(AFTER_MS) * MILLISECOND_NS,
-        )
+        on = scene.moment((*RECORDS, *OF_SPLITS), MESSAGES, NTH, AFTER_MS)
         match chance.choice(("cut", "hold", "slow-disk", "death", "pause")):
             case "cut":
                 later = on if chance.random() < 0.5 else None
@@ -225,15 +219,8 @@ def _drawn(scene: Scene) -> None:
                 scene.add(
                     "hold-" + kinds[0], "hold", scene.lasting(20, 2_000), later, links=links, kinds=kinds
                 )
-            case "slow-disk":
-                kinds = (chance.choice(RECORDS),)
-                scene.add(
-                    "slow-disk", "slow-disk", scene.lasting(20, 1_500), nodes=(scene.one(),), kinds=kinds
-                )
-            case "death":
-                scene.add(f"kill-at-{on.what}", scene.death(), scene.lasting(50, 2_500), on, nodes=("@it",))
-            case _:
-                scene.add(f"pause-at-{on.what}", "pause", scene.lasting(50, 2_000), on, nodes=("@it",))
+            case hindrance:
+                scene.hinder(hindrance, on, RECORDS)
 
 
 SCENES: Mapping[str, Scenes] = {HOLDS: READY_MADE, MOMENTS: ((_drawn, 1),)}
