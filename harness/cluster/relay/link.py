@@ -138,7 +138,7 @@ class Link(Generic[P]):
         for fault, slowness in self.slows.items():
             watch = self.watches[fault]
             watch.bytes_delayed += size
-            if queued_ns and slowness.bytes_per_s:
+            if queued_ns and slowness.bytes_per_s == self.bytes_per_s:
                 watch.bytes_queued += size
                 watch.longest_queued_ns = max(watch.longest_queued_ns, queued_ns)
         return leaves_ns + sum(slowness.draw_ns() for slowness in self.slows.values())

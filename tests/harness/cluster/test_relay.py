@@ -312,12 +312,14 @@ def test_a_slow_link_delays_and_keeps_order(tmp_path: Path) -> None:
 
 
 def test_a_link_with_a_rate_lets_no_more_pass_and_loses_nothing(tmp_path: Path) -> None:
-    """Broken if a bandwidth that was asked for limits nothing, or what was held when it healed is lost or late."""
+    """Broken if a bandwidth that was asked for limits nothing, what was held when it healed is lost or late, or a wider
+    limit beside it counts as effective."""
 
     async def story(its: Scene) -> None:
         _, writer, server_reader, _ = await its.connect()
         sent = random.Random(5).randbytes(30_000)
         await its.relay.slow(1, [("client", "n1")], bytes_per_s=100_000, seed=7)
+        await its.relay.slow(3, [("client", "n1")], bytes_per_s=1_000_000_000, seed=7)
         begun = time.monotonic()
         writer.write(sent)
         assert await within(server_reader.readexactly(len(sent))) == sent
@@ -325,6 +327,7 @@ def test_a_link_with_a_rate_lets_no_more_pass_and_loses_nothing(tmp_path: Path) 
         counters = await its.counters()
         assert counters["bytes_delayed"] == len(sent)
         assert 0 < (counters["bytes_queued"] or 0) < len(sent)
+        assert (await its.counters(3))["bytes_queued"] == 0, "the narrower limit is the cause"
         await its.relay.slow(2, [("client", "n1")], bytes_per_s=10, seed=7)
         writer.write(sent)
         await its.relay.heal(2, 0)
