@@ -160,10 +160,7 @@ class Host:
             os._exit(EXIT_REFUSED)
         except Exception as error:  # whatever it is, the node is broken and ends
             self.end_broken("assertion failed", error)
-        if effects:
-            self._take(effects)
-        elif self._trace is not None and self._trace.is_waiting:
-            self._settle_soon()
+        self._take(effects)
 
     def _take(self, effects: Sequence[Effect]) -> None:
         queued: list[Queued] = []
@@ -184,8 +181,9 @@ class Host:
                     self._log.line(effect.level, effect.message, effect.fields)
                 case Again():
                     self._loop.call_soon(self._deliver_again, effect.event)
-        if queued:
-            self._outbox.put(queued)
+        self._outbox.put(queued)
+        # Rows of the trace go to their file even if nothing leaves: a killed process loses none.
+        if queued or (self._trace is not None and self._trace.is_waiting):
             self._settle_soon()
 
     def _deliver_again(self, event: Event) -> None:

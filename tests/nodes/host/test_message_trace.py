@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import resource
 import signal
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 from nodes.framed import GREETING, FramedCodec
-from nodes.host.host import EXIT_BROKEN
+from nodes.host.host import EXIT_BROKEN, Host
+from nodes.host.log import NodeLog
 from nodes.host.message_trace import MessageTrace
-from nodes.kernel.effects import Mark
+from nodes.kernel.effects import Effect, Mark, SetTimer
+from nodes.kernel.events import Event, Instant, TimerFired
 from tests.nodes.host.hosts import PATIENCE_S, Process, eventually
 
 SYSTEM = "tests.nodes.kernel.traced_pings:pings"
@@ -73,6 +76,35 @@ def test_two_processes_record_what_they_say_to_each_other(
         place for place, row in enumerate(rows) if row[0] == "receive" and sent[tuple(row[1:4])] == "ping"
     ]
     assert [row[0] for row in rows].index("mark") < pings[0], "answers to its own pings may come earlier"
+
+
+class Marking:
+    """A node whose steps set a timer, leave a mark and send nothing."""
+
+    def step(self, event: Event, now: Instant) -> Sequence[Effect]:
+        return [SetTimer("far", 3_600_000_000_000), Mark(type(event).__name__)]
+
+    def status(self) -> dict[str, object]:
+        return {}
+
+
+def test_the_rows_of_a_step_that_sends_nothing_are_written_at_once(tmp_path: Path) -> None:
+    """Broken, a node that is killed while it waits for a timer loses what it has taken in: a cut began at no node."""
+
+    async def live() -> list[object]:
+        trace = MessageTrace(str(tmp_path / "trace"), "a", lambda message: None)
+        node = Marking()
+        log = NodeLog(str(tmp_path / "a.log"), "a", 0, node.status)
+        host = Host(node, FramedCodec(), {}, str(tmp_path), "synced", log, trace=trace)
+        host.start({})
+        host.links.deliver(TimerFired("near"))
+        for _ in range(3):
+            await asyncio.sleep(0)
+        rows = rows_of(tmp_path / "trace")
+        await host.stop()
+        return [row[:2] for row in rows]
+
+    assert asyncio.run(live()) == [["life", "a"], ["mark", "Started"], ["mark", "TimerFired"]]
 
 
 def test_a_trace_folder_that_cannot_be_made_is_one_line(
