@@ -39,7 +39,10 @@ def check(given: Given, report: Report, level: Level, verdict: Verdict) -> Verif
                 accepted += 1
             except RefusedError as error:
                 refused.append(f"{level} of {name}: {error}")
-    follows = merged(claim["result"] for claim in claims if claim["standing"] != NOTHING)
+    # A result that is claimed counts, whatever standing is claimed beside it.
+    follows = merged(
+        claim["result"] for claim in claims if claim["result"] != "unknown" or claim["standing"] != NOTHING
+    )
     if verdict.result != follows:
         refused.append(f"{level}: it says {verdict.result}, and its cuts say {follows}")
     return Verified(accepted, tuple(refused), tuple(unproved), not refused and not unproved)

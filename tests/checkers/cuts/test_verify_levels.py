@@ -50,6 +50,7 @@ FORGED: dict[str, tuple[Any, Result, dict[str, str], str]] = {
     ),
     "a wrong cut that is right": (WRONG, "valid", {"result": "valid"}, "messages of k1"),
     "invalid over a right cut": (RIGHT, "invalid", {}, "say valid"),
+    "a wrong cut that does not count": (WRONG, "valid", {"standing": "nothing to judge"}, "say invalid"),
     "another cut": (RIGHT, "valid", {"cut": "k9"}, "no such cut"),
 }
 
