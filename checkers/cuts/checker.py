@@ -18,7 +18,7 @@ from checkers.cuts import (
     transactions,
     witnesses,
 )
-from checkers.cuts.logs import Cut, Logs, Operation
+from checkers.cuts.logs import FINISH, START, Cut, Logs, Operation
 from checkers.cuts.membership import whole_cuts
 from checkers.cuts.report import LEVELS, Judgement, Level, Report, skipped
 from checkers.cuts.state import Invariant, Restored
@@ -262,6 +262,8 @@ class _Checker:
                 yield _invalid("form", cut, breaches)
             elif logs is None:
                 yield skipped("form", cut, "there are no logs", lacks=True)
+            elif not logs.of_cut(START, cut) and not logs.of_cut(FINISH, cut):
+                yield skipped("form", cut, "no log has a record of this cut", lacks=False)
             else:
                 yield _held("form", cut, "the records of the cut have their form")
 

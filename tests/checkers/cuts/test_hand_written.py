@@ -137,6 +137,21 @@ def test_times_of_a_cut_that_are_not_known_leave_it_open() -> None:
     assert report.of("acknowledged", "k2").witnesses[0].rule == "invoked-later-included"
 
 
+def test_a_name_in_a_log_that_begins_late_is_no_breach() -> None:
+    """A FINISH breaks its form although the record of the commit may have stood before the log begins."""
+    logs = {"n1": "t1 B:b1 S:k1 F:k1-t1", "n2": "… B:b1 S:k1 F:k1-t1"}
+    assert check(given(logs=logs)).of("form", "k1").result == "valid"
+    here = {"n1": "B:b1 S:k1 F:k1-t1 t1", "n2": "… B:b1 S:k1 F:k1-t1 t1"}
+    assert check(given(logs=here)).of("form", "k1").count == 2, "committed behind FINISH is seen in any log"
+
+
+def test_a_cut_without_a_record_has_no_form() -> None:
+    """A cut that never began gives a green light for the form of its records."""
+    report = check(given(logs={"n1": "t1", "n2": "t1"}, cuts=(FAILED,)))
+    assert report.of("form", "k1").standing == "nothing to judge"
+    assert report.verdict("form").result == "unknown"
+
+
 def test_acknowledged_in_a_log_that_begins_late_is_open() -> None:
     """An acknowledged transaction is called lost although its record may have stood before the log begins."""
     logs = {"n1": "… B:b1 S:k1 F:k1", "n2": "… B:b1 S:k1 F:k1"}
