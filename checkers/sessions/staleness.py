@@ -4,8 +4,7 @@ A read is stale by a version if another value was surely written after all write
 taken effect, and that write had completed before the read was asked. It is stale since the first of those completed.
 Both are lower bounds, from the history alone (`checkers.history.value_order`): a read that is called stale surely was.
 
-Without a bound to hold it to, staleness is a finding and the verdict is valid. Milliseconds mean something only if the
-history has a clock.
+Without a bound to hold it to, staleness is a finding and the verdict is valid.
 """
 
 from __future__ import annotations
@@ -52,6 +51,7 @@ def check(
     reads: Reads = all_but_dirty,
 ) -> Verdict:
     """How stale reads were; invalid if one surely was staler than `ms_max` milliseconds or `versions_max` versions.
+    Without a clock a stale read leaves `ms_max` unknown.
 
     `details`: reads, stale_reads, stale_ms_max, stale_versions_max, vacuous, findings. Raises ModelError for a cas
     without its two values, and OutOfTime.
@@ -64,7 +64,7 @@ def check(
         or (versions_max is not None and read.versions > versions_max)
     ]
     worst = sorted(beyond, key=lambda read: (-read.versions if ms_max is None else -read.ms, read.read))
-    return _verdict(history, judged, stale, worst, _promise(ms_max, versions_max))
+    return _verdict(history, judged, stale, worst, ms_max, versions_max)
 
 
 def _judged(history: History, reads: Reads) -> tuple[int, list[Stale]]:
@@ -144,14 +144,20 @@ def _promise(ms_max: float | None, versions_max: int | None) -> str:
 
 
 def _verdict(
-    history: History, judged: int, stale: Sequence[Stale], beyond: Sequence[Stale], promise: str
+    history: History,
+    judged: int,
+    stale: Sequence[Stale],
+    beyond: Sequence[Stale],
+    ms_max: float | None,
+    versions_max: int | None,
 ) -> Verdict:
     """`beyond`: those that break the promise, the worst first."""
     ms = round(max((read.ms for read in stale), default=0.0), 3)
     versions = max((read.versions for read in stale), default=0)
     (last,) = history.at(numpy.array([stale[-1].read])) if stale else (None,)
     # In a record without times only the versions say how stale.
-    time = f"{ms:.1f} ms and " if last is not None and last.has_times else ""
+    is_timeless = last is not None and not last.has_times
+    time = "" if is_timeless else f"{ms:.1f} ms and "
     worst = f"the worst by at least {time}{many(versions, 'version')}"
     sentence = f"{many(len(stale), 'stale read')} of {judged}, {worst}"
     details: dict[str, Any] = {
@@ -162,11 +168,12 @@ def _verdict(
         "vacuous": not judged,
         "findings": [sentence] if stale and not beyond else [],
     }
+    is_open = is_timeless and ms_max is not None
     return Verdict(
         checker=NAME,
-        result="invalid" if beyond else "valid",
+        result="invalid" if beyond else "unknown" if is_open else "valid",
         summary=sentence if stale else f"no read surely was stale ({many(judged, 'read')})",
-        model=promise,
+        model=_promise(ms_max, versions_max),
         witnesses=tuple(_witness(history, read) for read in beyond[:WITNESSES_MAX]),
         details=details,
     )

@@ -409,6 +409,16 @@ def test_how_stale() -> None:
     )
     assert "of the register, stale" in check_staleness(keyless, versions_max=2).witnesses[0].summary
     assert check_staleness(made, ms_max=4.5).result == "invalid"
+    # The lines of a file without times stand one nanosecond apart.
+    timeless = replace(
+        made,
+        operations=tuple(
+            msgspec.structs.replace(each, invoke_ns=each.invoke_index, complete_ns=each.complete_index)
+            for each in made.operations
+        ),
+    )
+    assert check_staleness(timeless, ms_max=10).result == "unknown"
+    assert check_staleness(timeless, versions_max=3).result == "valid"
 
 
 @given(little_histories())
