@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy
 
-from checkers.cuts.logs import Cut, Operation
+from checkers.cuts.logs import COMMITTED, Cut, Operation
 from checkers.cuts.membership import joined, to_ranges, toggled
 from checkers.cuts.trace import Int64s, name_of
 from checkers.cuts.transactions import Members, first_of
@@ -36,6 +36,7 @@ def out_of_bounds(
     """
     logs = members.logs
     codes = {name: code for code, name in enumerate(logs.xids)}
+    committed = {*logs.xid[logs.kind == COMMITTED].tolist()}
     asked = _no_later([cut.asked_ns for cut in cuts])
     over = numpy.maximum.accumulate(numpy.array([cut.ended_ns for cut in cuts], numpy.int64))
     known: list[tuple[int, Operation]] = []
@@ -44,6 +45,8 @@ def out_of_bounds(
         code = codes.get(name_of(operation.xid), -1)
         if code >= 0 and members.needed[code]:
             known.append((code, operation))
+        elif code in committed:
+            pass  # on servers that no cut needs
         elif operation.ok and operation.wrote and operation.completed_ns >= 0:
             lost.append(operation)
     if not known and not lost:

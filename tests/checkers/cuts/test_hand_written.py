@@ -152,6 +152,14 @@ def test_a_cut_without_a_record_has_no_form() -> None:
     assert report.verdict("form").result == "unknown"
 
 
+def test_what_a_server_outside_of_the_baseline_acknowledged_is_not_lost() -> None:
+    """A transaction is called lost ("no log has it") although the log of another server has it."""
+    logs = {"n1": "t1 S:k1 F:k1", "n2": "t1 S:k1 F:k1", "n3": "t9@n3"}
+    asked = [operation("t9", 1, 50), operation("t1", 60, 70)]
+    report = check(given(logs=logs, baseline=("n1", "n2"), cuts=TIMED, operations=asked))
+    assert report.of("acknowledged", "k1").result == "valid"
+
+
 def test_acknowledged_in_a_log_that_begins_late_is_open() -> None:
     """An acknowledged transaction is called lost although its record may have stood before the log begins."""
     logs = {"n1": "… B:b1 S:k1 F:k1", "n2": "… B:b1 S:k1 F:k1"}
