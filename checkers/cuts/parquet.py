@@ -7,7 +7,7 @@ earlier versions have none. pyarrow is imported by the functions.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -52,6 +52,7 @@ def write(path: Path, trace: Trace) -> None:
     import pyarrow.parquet
 
     marks = zip(trace.mark_row.tolist(), trace.mark_cut.tolist(), trace.mark_ns.tolist(), strict=True)
+    changes = {*trace.mark_row.tolist()}
     head = _Head(
         lives=[
             (life.node, life.life, life.end - life.first, life.wall_ns, life.time_ns, life.over_ns, life.torn)
@@ -62,7 +63,11 @@ def write(path: Path, trace: Trace) -> None:
         peers=trace.peers,
         marks=list(marks),
         absent=trace.absent,
-        fields={row: dict(fields) for row, fields in trace.fields.items() if not _is_plain(trace, row)},
+        fields={
+            row: dict(fields)
+            for row, fields in trace.fields.items()
+            if row not in changes or not _is_plain(fields)
+        },
         is_one_clock=trace.is_one_clock,
     )
     rows = len(trace)
@@ -169,10 +174,9 @@ def _lives(head: _Head) -> Iterator[Life]:
         first += rows
 
 
-def _is_plain(trace: Trace, row: int) -> bool:
-    """The mark of a cut, with no more than its id."""
-    is_cut = trace.kind[row] == MARK and trace.words[trace.what[row]] == CUT_MARK
-    return bool(is_cut) and len(trace.fields[row]) == 1 and isinstance(trace.fields[row].get("cut"), str)
+def _is_plain(fields: Mapping[str, Any]) -> bool:
+    """Whether a colour change tells no more than the id of its cut."""
+    return len(fields) == 1 and isinstance(fields.get("cut"), str)
 
 
 @contextmanager

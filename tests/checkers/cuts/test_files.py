@@ -48,6 +48,8 @@ def test_verdicts_need_no_words(tmp_path: Path) -> None:
     assert len(bare.what) == len(bare.time_ns) == 0
     given = Given(cuts=[Cut(id="k1")], trace=bare)
     assert check(given).of("messages", "k1").result == "invalid"
+    parquet.write(tmp_path / "bare.parquet", bare)
+    _same(bare, parquet.read(tmp_path / "bare.parquet"))
 
 
 @pytest.mark.parametrize("damage", [b"", b"PAR1", None], ids=["empty", "cut off", "a changed byte"])
