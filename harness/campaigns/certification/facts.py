@@ -6,7 +6,6 @@ the independent verifier (`checkers.proofs.verify`) must accept its proofs, beca
 
 from __future__ import annotations
 
-import copy
 from collections import Counter
 from functools import partial
 from typing import Any
@@ -72,7 +71,7 @@ def row_of(folder: RunFolder, run: str, cell: str) -> JudgedRun:
     refused = _refused(stored, verdict)
     proofs: dict[str, Any] = {}
     if stored is not None and not refused:
-        proofs = copy.deepcopy(stored)
+        proofs = dict(stored)
         settled = partial(verified.settled_in_run, case)
         verified.add_to(proofs, case.history, verified.verifiers_in_run(case), settled)
     report = proofs.get("verified", {})

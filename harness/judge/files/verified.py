@@ -78,7 +78,8 @@ def add_to(
 def _verify(verifier: Verifier, history: History, check: dict[str, Any]) -> Verified | None:
     try:
         return verifier(history, Verdict.from_json(check))
-    except (AttributeError, LookupError, TypeError, ValueError) as error:  # a stored proof may be anything
+    except (AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
+        # a stored proof may be anything
         why = f"{check['checker']}: its proofs cannot be read: {type(error).__name__}: {error}"
         return Verified(0, (why,), (), holds=False)
 

@@ -10,7 +10,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from checkers.history.history import History
+from checkers import linearizable
+from checkers.history import Header, History
+from checkers.proofs.meaning import Terms
 from harness.judge.files import verified
 from harness.run.assemble import parts_of
 from harness.run.execute import execute
@@ -82,3 +84,18 @@ def test_a_log_that_is_shorter_than_its_proof_is_refused(judged: Any) -> None:
     verified.add_to(verdict, history, verifiers)
     assert verdict["outcome"] == "unknown"
     assert "txlog-order" in verdict["sentence"]
+
+
+def test_a_proof_that_is_too_deep_to_read_is_refused() -> None:
+    """If it failed, `certify --verify` would end with a traceback at a bundle that was bent."""
+    deep: Any = 1
+    for _ in range(600):
+        deep = [deep]
+    history = History.of(Header(), [])
+    proof = {"kind": "zones", "keys": ["x"], "values": [deep]}
+    check = linearizable.check(history).to_json() | {"result": "valid"}
+    check["details"] = check["details"] | {"proofs": [proof]}
+    verdict = {"outcome": "valid", "checks": [check]}
+    verified.add_to(verdict, history, verified.verifiers({"linearizable": Terms(model="register")}))
+    assert verdict["outcome"] == "unknown"
+    assert "its proofs cannot be read: RecursionError" in verdict["verified"]["refused"][0]
