@@ -28,6 +28,7 @@ class _Start(msgspec.Struct, frozen=True):
     does: str
     nodes: tuple[str, ...] = ()
     links: tuple[Link, ...] = ()
+    options: dict[str, Any] = {}
 
 
 class _Shape(msgspec.Struct, frozen=True):
@@ -51,6 +52,7 @@ class _End(msgspec.Struct, frozen=True):
     heal_asked_ns: int | None = None
     last_effect_ns: int | None = None
     healed: bool | None = None
+    counters: dict[str, int] = {}
     shapes: tuple[_Shape, ...] = ()
 
 
@@ -104,6 +106,7 @@ class FaultSpan:
     heal_asked_ns: int | None = None
     last_effect_ns: int | None = None
     healed: bool | None = None
+    counters: Mapping[str, int] = field(default_factory=dict)
     asked: Mapping[str, Any] = field(default_factory=dict)
     evidence: Mapping[str, Any] = field(default_factory=dict)
     shapes: tuple[_Shape, ...] = ()
@@ -257,6 +260,7 @@ def _span(event: Event, start: _Start, ended: tuple[Event, _End] | None) -> Faul
         heal_asked_ns=end.heal_asked_ns,
         last_effect_ns=end.last_effect_ns,
         healed=end.healed,
+        counters=end.counters,
         shapes=end.shapes,
         asked=event.value,
         evidence={} if ended is None else in_todays_words(ended[0].value),

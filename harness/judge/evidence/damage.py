@@ -44,7 +44,7 @@ def could_not_join(history: History) -> tuple[str, ...]:
 
 
 def _was_refused(fault: FaultSpan) -> bool:
-    return bool((fault.evidence.get("counters") or {}).get("refused_to_start"))
+    return bool(fault.counters.get("refused_to_start"))
 
 
 def _damages(history: History) -> Iterator[FaultSpan]:

@@ -39,8 +39,8 @@ links that carried no message, such as those between two replicas of a fixed pri
 """
 _REASONS: Final[Mapping[str, Callable[[FaultSpan], bool]]] = {
     REFUSED: lambda fault: fault.does == "failover" and bool(_detail(fault)),
-    "nothing to damage": lambda fault: fault.does == "damage" and _counted(fault, "disks_damaged") == 0,
-    UNUSED: lambda fault: _counted(fault, "links_used") == 0 or _lacks_used_shapes(fault),
+    "nothing to damage": lambda fault: fault.does == "damage" and fault.counters.get("disks_damaged") == 0,
+    UNUSED: lambda fault: fault.counters.get("links_used") == 0 or _lacks_used_shapes(fault),
 }
 """Reason → whether the evidence of a fault that took no effect gives it."""
 _OUTRUN: Final = ("was promoted first", "The term is outdated", "Interfering elections started")
@@ -110,11 +110,12 @@ def _unhealed(case: Case, every: Spans[FaultSpan], may_differ: bool) -> Iterator
 def skipped_faults(history: History) -> list[dict[str, Any]]:
     """The faults of the schedule that never began: id, name, why."""
     lines = (*history.told("harness", "skipped-fault"), *history.told("harness", "left-out"))
-    skipped = [event.value for event in lines if isinstance(event.value, dict)]
-    return [
-        {"id": value["fault"].get("id"), "name": value["fault"].get("name"), "why": value["why"]}
-        for value in skipped
-    ]
+    skipped: list[dict[str, Any]] = []
+    for event in lines:
+        match event.value:
+            case {"fault": {"name": str(name)} as fault, "why": str(why)}:
+                skipped.append({"id": fault.get("id"), "name": name, "why": why})
+    return skipped
 
 
 def _skipped_in_words(faults: Sequence[FaultSpan], skipped: Sequence[Mapping[str, Any]]) -> Iterator[str]:
@@ -285,12 +286,6 @@ def _detail(fault: FaultSpan) -> str:
 
 def _lacks_used_shapes(fault: FaultSpan) -> bool:
     """A changing partition needs two shapes with an effect; here each shape without one cut unused links alone."""
-    shapes, affected, unused = (
-        _counted(fault, name) for name in ("shapes", "shapes_affected", "shapes_unused")
-    )
-    return bool(unused) and shapes == (affected or 0) + (unused or 0)
-
-
-def _counted(fault: FaultSpan, name: str) -> int | None:
-    counters = fault.evidence.get("counters")
-    return counters.get(name) if isinstance(counters, Mapping) else None
+    counted = fault.counters
+    unused = counted.get("shapes_unused", 0)
+    return unused > 0 and counted.get("shapes") == counted.get("shapes_affected", 0) + unused

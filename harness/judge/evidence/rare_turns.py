@@ -93,9 +93,7 @@ def _relevant(history: History) -> Sequence[Operation]:
 
 
 def _of_fault(fault: FaultSpan) -> Iterator[str]:
-    counters = fault.evidence.get("counters")
-    lost = counters.get("bytes_lost") if isinstance(counters, Mapping) else None
-    if isinstance(lost, int) and lost > 0:
+    if fault.counters.get("bytes_lost", 0) > 0:
         yield POWER_LOST_BYTES
     if not fault.took_effect:
         return

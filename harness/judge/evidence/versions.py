@@ -47,8 +47,7 @@ def incompatible(history: History) -> tuple[str, ...]:
 
 def was_refused(fault: FaultSpan) -> bool:
     """The node did not start in the version that the step would have brought it to."""
-    counters = fault.evidence.get("counters") or {}
-    return fault.does in STEPS and bool(counters.get("refused_to_start"))
+    return fault.does in STEPS and bool(fault.counters.get("refused_to_start"))
 
 
 def missing_steps(plan: Plan, history: History) -> Iterator[str]:

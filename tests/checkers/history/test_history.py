@@ -90,6 +90,26 @@ def test_faults_and_watchers_are_read() -> None:
 
 
 @pytest.mark.parametrize(
+    ("fault", "evidence"),
+    [
+        ({"options": None}, {}),
+        ({"options": [1]}, {}),
+        ({}, {"counters": [1]}),
+        ({}, {"counters": {"a": "x"}}),
+    ],
+)
+def test_options_and_counters_of_a_fault_are_objects(fault: dict[str, Any], evidence: dict[str, Any]) -> None:
+    """If it failed, a run with such a line would end in a traceback where its evidence is put together."""
+    with pytest.raises(HistoryError, match=r"expected a fault's value on a nemesis line of type in"):
+        jsonl.parse(
+            record(
+                ("invoke", "nemesis", "isolate-owner", {"value": {**FAULT, **fault}}),
+                ("info", "nemesis", "isolate-owner", {"value": {**EVIDENCE, **evidence}}),
+            )
+        )
+
+
+@pytest.mark.parametrize(
     "value", [None, 420, {}, {"stalled_ms": None}, {"stalled_ms": True}, {"stalled_ms": 10**400}]
 )
 def test_a_stall_without_a_number_is_refused(value: object) -> None:

@@ -207,6 +207,24 @@ def test_what_was_skipped_or_left_behind_is_shown() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    "value",
+    [
+        {},
+        {"fault": None, "why": "late"},
+        {"fault": {"name": [1]}, "why": "late"},
+        {"fault": {"name": "kill"}},
+    ],
+)
+def test_a_skipped_fault_that_is_not_told_is_none(value: dict[str, Any]) -> None:
+    """If it failed, a run with such a line would end in a traceback."""
+    run = a_run({})
+    run.line("info", "harness", "skipped-fault", value=value)
+    run.line("info", "harness", "skipped-fault", value={"fault": {"id": 7, "name": "kill"}, "why": "late"})
+    skipped = run.verdict(PLAN_ALL)["evidence"]["skipped_faults"]
+    assert skipped == [{"id": 7, "name": "kill", "why": "late"}]
+
+
 def test_a_record_without_lines_of_skipped_operations_is_read_as_before(tmp_path: Path) -> None:
     """If it failed, runs that were stored before could not be judged again; or be read by who knows no such lines."""
     assert a_run({}).verdict(PLAN_ALL)["evidence"]["skipped"] == 0
