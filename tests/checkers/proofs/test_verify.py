@@ -327,3 +327,49 @@ def test_values_that_are_the_same_are_the_same_to_the_verifier(written: Any, rea
     verdict = linearizable.check(history)
     assert verdict.result == "valid"
     assert verify.check(history, verdict, asked(verdict)).holds
+
+
+@pytest.mark.parametrize("after", [2, 4, 6])
+def test_a_witness_may_begin_where_a_value_was_fixed(after: int) -> None:
+    """If it failed, no proof that begins behind a write, a cas or a read would be accepted."""
+    lines = (
+        ("write", "ok", 1),
+        ("write", "ok", 2),
+        ("cas", "ok", [2, 3]),
+        ("read", "ok", 3),
+        ("read", "ok", 1),
+    )
+    history = built(*lines)
+    proof = {"kind": "witness", "keys": ["x"], "operations": [8], "until": 9, "after": after}
+    told = with_proofs(linearizable.check(history), "invalid", [proof])
+    assert verify.check(history, told, asked(told)).holds
+
+
+def test_a_proof_that_takes_too_long_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If it failed, the verifier would walk without an end where much is possible."""
+    history = built(("write", "ok", 1), ("write", "ok", 2), ("read", "ok", 1))
+    proof = {"kind": "configurations", "keys": ["x"], "until": 5}
+    told = with_proofs(linearizable.check(history), "invalid", [proof])
+    assert verify.check(history, told, asked(told)).accepted
+    monkeypatch.setattr(verify, "STEPS_MAX", 3)
+    (why,) = verify.check(history, told, asked(told)).refused
+    assert why.endswith("too much is possible to look at all of it")
+
+
+def test_zones_of_writes_that_overlap_are_refused() -> None:
+    """If it failed, a write that took effect late would be taken for one in effect since it began."""
+    lines: list[tuple[int, str, str, Any]] = [
+        (0, "invoke", "write", 1), (1, "invoke", "write", 2), (1, "ok", "write", 2),
+        (2, "invoke", "read", None), (2, "ok", "read", 1), (0, "ok", "write", 1),
+    ]  # fmt: skip
+    history = History.of(
+        Header(),
+        [
+            Event(index=index, time_ns=index, type=type_, process=process, f=f, key="x", value=value)  # type: ignore[arg-type]  # invoke or ok
+            for index, (process, type_, f, value) in enumerate(lines)
+        ],
+    )
+    verdict = linearizable.check(history)
+    assert verdict.result == "valid"
+    told = with_proofs(verdict, "invalid", [{"kind": "zones", "keys": ["x"], "values": [1, 2]}])
+    assert not verify.check(history, told, asked(told)).accepted
