@@ -21,7 +21,7 @@ _GONE: Final = getattr(select, "POLLRDHUP", 0) | select.POLLHUP | select.POLLERR
 OBSERVE_EVERY_S: Final = 0.02
 """How often cuts are to be observed: how long bytes were withheld is known to within one turn of this."""
 _BACKLOG: Final = 1024
-_UNREACHABLE: Final = 0
+_DEAD: Final = 0
 
 
 class Switchboard:
@@ -177,7 +177,7 @@ class Switchboard:
 
     async def _connect(self, connection: Connection, host: str, port: int) -> None:
         try:
-            if port == _UNREACHABLE:
+            if port == _DEAD:
                 raise ConnectionRefusedError
             await asyncio.get_running_loop().create_connection(lambda: connection.onward, host, port)
         except (OSError, ValueError):  # ValueError: no host has such a name
@@ -193,8 +193,8 @@ class Switchboard:
                     pipe.withheld_since_ns, pipe.withheld_before = None, 0
 
     def _reset_some(self, fault: int, healed: list[Link[Pipe]], chance: random.Random) -> None:
-        held = [pipe for link in healed for pipe in link.pipes if pipe.has_held()]
-        concerned = {pipe.connection.number: pipe.link for pipe in held}
+        pipes = [pipe for link in healed for pipe in link.pipes if not pipe.connection.frozen]
+        concerned = {pipe.connection.number: pipe.link for pipe in pipes if pipe.has_held()}
         for number in sorted(concerned):
             if chance.random() < 0.5:
                 self._connections[number].reset()

@@ -517,6 +517,22 @@ def test_power_loss_forgets_what_was_held_and_says_nothing(tmp_path: Path) -> No
     play(tmp_path, story)
 
 
+def test_healing_resets_no_connection_of_a_node_without_power(tmp_path: Path) -> None:
+    """If it failed, a peer would hear at once, from a machine without power, that its connection is gone."""
+
+    async def story(its: Scene) -> None:
+        _, writer, server_reader, _ = await its.connect()
+        await its.relay.cut(1, BOTH)
+        writer.write(b"not read before the power went")
+        await asyncio.sleep(0.02)
+        await its.relay.discard("n1")
+        await its.relay.heal(1, IS_RESET)
+        assert (await its.counters())["connections_reset"] == 0
+        assert await is_silent(server_reader)
+
+    play(tmp_path, story)
+
+
 def test_a_wrong_command_is_answered_and_ends_nothing(tmp_path: Path) -> None:
     """Broken if one bad command takes the whole cluster's network down."""
 
