@@ -58,13 +58,17 @@ class StoreError(HarnessError):
 
 
 def given_path(text: str) -> Path:
-    """The path that a person gave, with `~` and `~user` replaced. WrongUse if no file can have it."""
+    """The path that a person gave, with `~` and `~user` replaced. WrongUse if no file that we see can have it."""
     if "\0" in text:
         raise WrongUse(f"expected a path, got one with a NUL in it: {text!r}")
     try:
-        return Path(text).expanduser()
+        path = Path(text).expanduser()
+        path.exists()
+    except OSError as error:
+        raise WrongUse(f"{text}: {error.strerror}; try: another path") from error
     except RuntimeError as error:
         raise WrongUse(f"{text}: there is no user of this name here; try: a path without ~") from error
+    return path
 
 
 def broke(error: Exception) -> str:

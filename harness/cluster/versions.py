@@ -59,7 +59,8 @@ def this_package() -> Version:
 
 def binary(given: str) -> Version:
     """A program of a store that is not ours, by its path or its name on PATH. Raises WrongUse."""
-    program = shutil.which(str(given_path(given)))
+    path = given_path(given)
+    program = shutil.which(path.absolute() if os.sep in given else path)  # Path takes the dot from ./program
     if program is None:
         raise WrongUse(f"there is no program {given}; expected the path of a binary, or its name on PATH")
     return Version(given=given, program=Path(program).resolve())

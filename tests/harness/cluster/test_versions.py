@@ -74,3 +74,25 @@ def test_a_folder_may_have_a_file_with_a_name_that_is_no_text(
     (tmp_path / odd).touch()
     root = versions.package(str(tmp_path)).root
     assert root is not None and (root / odd).exists()
+
+
+def test_a_binary_of_this_folder_is_not_looked_for_on_the_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If it failed, `--node-to ./tarantool` would bring the nodes to the installed version instead."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", str(tmp_path / "installed"))
+    for folder in (tmp_path, tmp_path / "installed"):
+        folder.mkdir(exist_ok=True)
+        (folder / "store").touch(0o755)
+    assert versions.binary("./store").program == tmp_path / "store"
+    assert versions.binary("store").program == tmp_path / "installed" / "store"
+    (tmp_path / "store").unlink()
+    with pytest.raises(WrongUse, match=r"there is no program \./store"):
+        versions.binary("./store")
+
+
+def test_a_name_that_no_file_can_have_is_refused() -> None:
+    """If it failed, a text that was pasted by mistake would end in a traceback."""
+    with pytest.raises(WrongUse, match="xxx: File name too long; try: another path"):
+        versions.package("x" * 300)
