@@ -280,8 +280,8 @@ def _unpack(archive: bytes, target: Path, host: Host) -> None:
             for member in packed:
                 _place(packed, member, target, host)
     # LookupError: the second name of a file that is not in it. ValueError: a NUL in a name.
-    except (tarfile.TarError, LookupError, ValueError) as error:
-        text = archive[:200].decode(errors="replace")
+    except (tarfile.TarError, LookupError, ValueError, OSError) as error:
+        text = error if isinstance(error, OSError) else archive[:200].decode(errors="replace")
         raise ClusterError(f"the logs of {host.place} cannot be brought home: {text}") from error
 
 

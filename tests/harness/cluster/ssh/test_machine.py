@@ -95,6 +95,16 @@ def test_a_second_name_of_a_file_that_is_not_there_is_one_line(tmp_path: Path) -
             machine._unpack(whole.getvalue(), tmp_path, Host(host="h"))
 
 
+def test_logs_that_find_no_place_here_are_one_line(tmp_path: Path) -> None:
+    """If it failed, a full disk, or a host that packs a file over a folder, would end a run with a traceback."""
+    with io.BytesIO() as whole:
+        with tarfile.open(fileobj=whole, mode="w") as archive:
+            for name in ("nodes/n1/log", "nodes/n1"):
+                archive.addfile(tarfile.TarInfo(name))
+        with pytest.raises(ClusterError, match=r"cannot be brought home: .*Is a directory"):
+            machine._unpack(whole.getvalue(), tmp_path, Host(host="h"))
+
+
 def test_a_key_that_is_no_use_any_more_is_why_a_host_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
     """If it failed, commands would wait for their time in vain, and the reason would be told by nothing."""
 
