@@ -23,6 +23,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 ROOT = Path(__file__).resolve().parents[2]
 
 DRAWN_FROM = (
+    "system",
     "seed",
     "faults",
     "nodes",
@@ -200,13 +201,13 @@ def plan_of(plan_file: Path | None, **given: Any) -> Any:
                     f"{plan_file} is drawn out: {option_name(name)} cannot change it any more; edit the file instead"
                 )
     asked = {name: value for name, value in given.items() if value is not None and value != ()}
-    fields: dict[str, Any] = {} if base is None else plans.fields_of(base)
+    fields: dict[str, Any] = {}
     try:
-        system = str(asked.get("system", fields.get("system", plans.DEFAULT_SYSTEM)))
+        system = str(asked.get("system", plans.DEFAULT_SYSTEM if base is None else base.system))
         kind = plans.options_of_system({"system": system})
         asked.update(fields_of_settings(asked.pop(SETTINGS, ()), kind, system))
         _refuse_others(asked, kind, system)
-        fields = plans.fitting(fields, kind) | asked
+        fields = asked if base is None else plans.fields_for(base, kind) | asked
         fields["faults"] = _faults(fields.get("faults", generic.Plan().faults))
         if "seed" not in fields:
             fields["seed"] = random.SystemRandom().randrange(1_000_000)

@@ -69,7 +69,8 @@ def known_fields() -> tuple[str, ...]:
 def fields_of(plan: Plan) -> dict[str, Any]:
     """The fields of which `planned` makes the same plan."""
     fields: dict[str, Any] = msgspec.to_builtins(plan)
-    return {**fields, **fields.pop(OPTIONS)}
+    options = fields.pop(OPTIONS)
+    return {**fields, **options}
 
 
 def fitting(fields: Mapping[str, Any], kind: type[Options]) -> dict[str, Any]:
@@ -77,6 +78,16 @@ def fitting(fields: Mapping[str, Any], kind: type[Options]) -> dict[str, Any]:
     others = {name for system in SYSTEMS.values() for name in system.options.__struct_fields__}
     others -= {*kind.__struct_fields__}
     return {name: value for name, value in fields.items() if name not in others}
+
+
+def fields_for(plan: Plan, kind: type[Options]) -> dict[str, Any]:
+    """The fields of the plan for a system with such options. Unusual options that it has too stay as they are."""
+    fields = fields_of(plan)
+    if type(plan.options) is kind:
+        return fields
+    usual = msgspec.to_builtins(planned(system=plan.system).options)
+    said = {name: value for name, value in fields.items() if name not in usual or value != usual[name]}
+    return fitting(said, kind)
 
 
 def problem(error: Exception, fields: Mapping[str, Any], names: Mapping[str, str] | None = None) -> str:

@@ -35,7 +35,7 @@ from harness.judge.evidence.rare_turns import rows_of
 from harness.plan.plan import Plan
 from harness.run.assemble import parts_of
 from harness.systems import system_of
-from harness.systems.plans import OPTIONS, fields_of, fitting, planned
+from harness.systems.plans import fields_of, fitting, planned
 
 FOLDER = "_sensitivity"
 Word = Literal["found", "missed", "not measured"]
@@ -183,8 +183,7 @@ def simulated(campaign: Campaign) -> tuple[list[Plan], list[str]]:
 
 def _in_simulator(plan: Plan, system: str) -> Plan:
     """The same plan for the simulator, without bugs. ValueError or WrongUse if there is none."""
-    left_out = (*OF_A_REAL_CLUSTER, OPTIONS)  # the options stand beside the common fields as well
-    fields = {name: value for name, value in fields_of(plan).items() if name not in left_out}
+    fields = {name: value for name, value in fields_of(plan).items() if name not in OF_A_REAL_CLUSTER}
     kept = fitting(fields, system_of(system).options)
     return planned(**{**kept, "system": system, "cluster": "sim", "bugs": ()})
 

@@ -135,6 +135,7 @@ def test_a_wrong_plan_file_is_one_line_with_exit_code_64(
 
 
 CHANGES: list[tuple[str, ...]] = [
+    ("--system", "txlog"),
     ("--seed", "0"),
     ("--seed", "8"),
     ("--faults", "none"),
@@ -168,6 +169,17 @@ def test_a_plan_file_and_options_make_one_plan(qsync: Qsync, tmp_path: Path) -> 
     assert qsync("run", "--plan", first, "--rate", "70", "--write-plan", second).code == 0
     written = read(second)
     assert (written.name, written.seed, written.rate, written.faults) == ("mine", 9, 70.0, ("kill",))
+
+
+def test_a_plan_file_may_be_for_another_system(qsync: Qsync, tmp_path: Path) -> None:
+    """If it failed, `--plan FILE --system txlog` would be refused for options of qsync in the file."""
+    first, second = tmp_path / "first.json", tmp_path / "second.json"
+    for asked, read_mode in (("varied", "mixed"), ("read-confirmed", "read-confirmed")):
+        first.write_bytes(to_json(planned(cluster="sim", seed=9, configuration="C", read=asked)))
+        assert qsync("run", "--plan", first, "--system", "txlog", "--write-plan", second).code == 0
+        assert read(second) == planned(
+            system="txlog", cluster="sim", seed=9, read=read_mode, code=read(second).code
+        )
 
 
 def test_a_plan_can_be_written_drawn_out(qsync: Qsync, tmp_path: Path, results: Path) -> None:
