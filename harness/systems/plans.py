@@ -107,6 +107,8 @@ def from_json(data: bytes, source: str) -> Plan:
         fields = msgspec.convert(fields, dict[str, Any])
         plan = planned(**_of_any_version(fields))
         why = _unknown_action(plan)
+    except WrongUse as error:
+        raise WrongUse(f"{source}: {error.message}") from error
     except (ValueError, RecursionError) as error:  # every error of msgspec is a ValueError
         why = problem(error, fields if isinstance(fields, dict) else {})
     if why:

@@ -119,6 +119,7 @@ def test_a_bug_that_shows_in_the_simulator_only_is_refused_with_the_line_that_ru
         (b'{"nodes": -3}', "nodes: expected"),
         (b'{"colour": "red"}', "colour"),
         (b'{"format": "qsync-history"}', "format: expected qsync-plan"),
+        (b'{"system": "oracle"}', "unknown system 'oracle'"),
     ],
 )
 def test_a_wrong_plan_file_is_one_line_with_exit_code_64(
