@@ -90,11 +90,13 @@ class LimitsHere:
             await self.release(node)
 
     async def lift(self, node: str) -> bool:
-        before = self._before.pop(node, None)
-        if before is None:
+        if node not in self._before:
             return True
         group = await self._group(node)
-        return await asyncio.to_thread(group.restore, before)
+        is_lifted = await asyncio.to_thread(group.restore, self._before[node])
+        if is_lifted:
+            del self._before[node]
+        return is_lifted
 
     async def _remembered(self, node: str) -> Group:
         group = await self._group(node)

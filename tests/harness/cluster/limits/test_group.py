@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 from harness.cluster.containers.nodes import Limits
 from harness.cluster.limits.enclosure import launcher, leftovers
 from harness.cluster.limits.group import Group, Share, group_of, why_not_of_others
+from harness.cluster.limits.machine import LimitsHere
 from harness.errors import WrongUse
 from harness.run.assemble import refuse_shares
 from harness.systems.plans import planned
@@ -87,6 +89,27 @@ def test_a_limit_that_the_kernel_does_not_take_back_is_told(
     made.limit_cpu(5)
     monkeypatch.setattr(Path, "write_text", lambda *_: 0)
     assert not made.restore(before)
+
+
+def test_limits_that_could_not_be_lifted_are_lifted_when_asked_again(tmp_path: Path) -> None:
+    """Broken, a node whose group could not be found for a moment would stay limited and count as healed."""
+    found = [group(2, tmp_path)]
+    before = found[0].limits()
+
+    async def of(node: str) -> Group:
+        return found[0]
+
+    async def lifted() -> None:
+        machine = LimitsHere(of, lambda node: tmp_path)
+        await machine.limit_cpu("n1", 5)
+        gone = found.pop()
+        with pytest.raises(IndexError):
+            await machine.lift("n1")
+        found.append(gone)
+        assert await machine.lift("n1")
+        assert gone.limits() == before
+
+    asyncio.run(lifted())
 
 
 @pytest.mark.parametrize("version", [1, 2])
