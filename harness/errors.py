@@ -25,12 +25,12 @@ FAILED = "failed"
 
 
 class HarnessError(Exception):
-    """`message` is one line that says what was expected, what came, and what to try."""
+    """`message` is one line that says what was expected, what came, and what to try. Every file can hold it."""
 
     exit_code: ClassVar[int] = 70
 
     def __init__(self, message: str) -> None:
-        super().__init__(" ".join(message.split()))
+        super().__init__(_one_line(message))
 
     @property
     def message(self) -> str:
@@ -71,13 +71,18 @@ def given_path(text: str) -> Path:
     return path
 
 
+def _one_line(text: str) -> str:
+    """The text may name a file, and the name need not be UTF-8."""
+    return " ".join(text.split()).encode(errors="backslashreplace").decode()
+
+
 def broke(error: Exception) -> str:
     """The line for an exception that is a bug of the harness."""
     try:
         words = f"{error}"
     except Exception:  # Spark's own can be read only while it runs
         words = "it cannot say why"
-    return "the harness itself broke: " + " ".join(f"{type(error).__name__}: {words}".split())
+    return _one_line(f"the harness itself broke: {type(error).__name__}: {words}")
 
 
 def keep_traceback(error: Exception) -> str:

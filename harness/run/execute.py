@@ -123,9 +123,8 @@ def _note(record: Writer, why: str) -> None:
     """Note for a later judgement that the run broke off. A record without an event shows that by itself."""
     if not record.time_ns:
         return
-    value = why.encode(errors="backslashreplace").decode()  # it may name a file, and that need not be UTF-8
     with suppress(HarnessError):  # a record that cannot be written any more is cut off, which shows the same
-        record.record("info", "harness", FAILED, time_ns=record.time_ns, value=value)
+        record.record("info", "harness", FAILED, time_ns=record.time_ns, value=why)
 
 
 def _keep_traceback(folder: RunFolder, error: Exception) -> None:

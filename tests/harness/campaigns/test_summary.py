@@ -11,6 +11,7 @@ from xml.etree import ElementTree as Xml
 import msgspec
 import pytest
 
+from harness.campaigns import journal
 from harness.campaigns.documents import junit, markdown, page
 from harness.campaigns.journal import OUTCOMES, CheckResult, Ended, Head, Journal, Task, ToJudge
 from harness.campaigns.judging import consistent, fields_of_verdict, judged
@@ -93,6 +94,18 @@ def test_a_recorded_run_that_cannot_be_judged_says_why_alone(tmp_path: Path) -> 
     told = judged(tmp_path, run)
     assert (told.outcome, told.exit_code) == ("broken", 64)
     assert told.sentence.startswith("cannot read the plan")
+
+
+def test_the_folder_of_a_run_that_cannot_be_judged_need_not_be_utf8(tmp_path: Path) -> None:
+    """A night in such a folder would end in a traceback, and again each time that it went on."""
+    results = tmp_path / "\udcff"
+    book = journal.create(results, "nightly", "digest", [Task("a", 1)])
+    told = judged(results, ToJudge(cell="a", seed=1, at="", seconds=1.0, run="nightly/a-1"))
+    book.note(told)
+    book.close()
+    again = journal.load(book.folder)
+    assert again is not None and again.ended == [told]
+    assert told.sentence.startswith("cannot read the plan") and r"/\udcff/nightly" in told.sentence
 
 
 @pytest.mark.parametrize(
