@@ -37,7 +37,7 @@ SUMMARY = "summary.json"
 
 
 class Task(msgspec.Struct, frozen=True):
-    """One run to do: the place of its cell in the campaign's plan, and its seed."""
+    """One run to do: the name of its cell in the campaign's plan, and its seed."""
 
     cell: str
     seed: int
