@@ -283,7 +283,7 @@ def night_of(results: Path, given: str) -> Journal:
     """
     tried = [given_path(given), results / FOLDER / given]
     for folder in tried:
-        book = load(folder.resolve())
+        book = load(Path(os.path.realpath(folder)))  # Path.resolve raises for a circle of links
         if book is not None:
             return book
     raise WrongUse(

@@ -10,7 +10,7 @@ import pytest
 
 from harness.campaigns import journal
 from harness.campaigns.journal import Journal, Task, ToJudge
-from harness.errors import StoreError
+from harness.errors import StoreError, WrongUse
 from harness.run.finish import Failure
 from tests.harness.campaigns.journals import ended
 
@@ -152,6 +152,13 @@ def test_a_folder_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "_campaigns").write_text("a file")
     with pytest.raises(StoreError, match="try: --results"):
         begun(tmp_path)
+
+
+def test_a_circle_of_links_is_no_campaign(tmp_path: Path) -> None:
+    """If it failed, a damaged `latest` would end `--compare` in a traceback."""
+    (tmp_path / "latest").symlink_to("latest")
+    with pytest.raises(WrongUse, match="latest is no campaign"):
+        journal.night_of(tmp_path, str(tmp_path / "latest"))
 
 
 @pytest.mark.parametrize(
