@@ -15,7 +15,7 @@ import sys
 import tempfile
 import zipfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -84,7 +84,7 @@ def in_one_line(kind: type[HarnessError], then: str) -> Iterator[None]:
 
     try:
         yield
-    except (PySparkException, Py4JError) as error:
+    except (PySparkException, Py4JError, ConnectionError) as error:  # the last one if the JVM is gone
         lines = [line.strip().removeprefix("Caused by: ") for line in str(error).strip().splitlines()]
         causes = [line for line in lines if _CAUSE.match(line)]
         why = (causes or lines or [type(error).__name__])[-1 if causes else 0]
@@ -114,11 +114,14 @@ def _started(master: str, settings: Mapping[str, str], log: Path) -> SparkSessio
 
 
 def _stop(spark: SparkSession) -> None:
-    """End the session and its JVM: nothing of it outlives the verb."""
+    """End the session and its JVM, which may have died: nothing of it is left for the next one."""
+    from py4j.protocol import Py4JError
     from pyspark import SparkContext
 
     gateway = SparkContext._gateway
-    spark.stop()
+    with suppress(Py4JError, ConnectionError):
+        spark.stop()
+    SparkContext._active_spark_context = None
     if gateway is not None:
         gateway.shutdown()
         process = getattr(gateway, "proc", None)

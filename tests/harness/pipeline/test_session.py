@@ -32,3 +32,24 @@ def test_a_master_that_goes_away_while_the_packages_are_sent_is_one_line(
         session.session("spark://127.0.0.1:7077", log=tmp_path / "log"),
     ):
         pass
+
+
+def test_a_jvm_that_dies_during_the_session_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """If it failed, a JVM that the kernel killed for its memory would be told as a bug of the harness."""
+    from pyspark import SparkContext
+
+    def refused() -> None:
+        raise ConnectionRefusedError(111, "Connection refused")
+
+    monkeypatch.setattr(SparkContext, "_gateway", None)
+    monkeypatch.setattr(SparkContext, "_active_spark_context", "a dead one")
+    monkeypatch.setattr(java, "find", lambda environ: java.Java(tmp_path, 17, "JAVA_HOME"))
+    monkeypatch.setattr(session, "_started", lambda *named: SimpleNamespace(stop=refused))
+    with (
+        pytest.raises(session.SparkError, match="Connection refused; its own words are in"),
+        session.session(log=tmp_path / "log"),
+    ):
+        refused()
+    assert SparkContext._active_spark_context is None
