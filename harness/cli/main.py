@@ -13,7 +13,7 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 from io import TextIOWrapper
-from typing import TextIO
+from typing import TextIO, cast
 
 import click
 
@@ -38,20 +38,10 @@ class Verbs(click.Group):
         assert isinstance(command, click.Command)
         return command
 
-    def invoke(self, ctx: click.Context) -> object:
-        try:
-            return super().invoke(ctx)
-        except BrokenPipeError as error:
-            raise OutputClosed from error
-
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Written from the table: click's own way would import every verb."""
         with formatter.section("Verbs"):
             formatter.write_dl([(name, verb.summary) for name, verb in VERBS.items()])
-
-
-class OutputClosed(Exception):
-    """Stands for BrokenPipeError on the way through click, which would exit with 1: the code of an anomaly."""
 
 
 @click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"]})
@@ -81,7 +71,7 @@ def _take_any_text() -> None:
 
 def _main(arguments: Sequence[str] | None) -> int:
     try:
-        code = qsync.main(arguments, prog_name="qsync", standalone_mode=False)
+        code = _called(sys.argv[1:] if arguments is None else [*arguments])
         sys.stdout.flush()
         return int(code or ExitCode.VALID)
     except click.exceptions.NoArgsIsHelpError as error:
@@ -94,15 +84,25 @@ def _main(arguments: Sequence[str] | None) -> int:
         _say(f"qsync: {_one_line(error)}")
         return ExitCode.WRONG_USE
     except (click.Abort, KeyboardInterrupt):
-        _say("qsync: interrupted")
+        _say("\nqsync: interrupted")  # below the ^C of the terminal
         return ExitCode.INTERRUPTED
-    except (OutputClosed, BrokenPipeError):
+    except BrokenPipeError:
         forget(sys.stdout, sys.stderr)
         return ExitCode.OUTPUT_CLOSED
     except OSError as error:
         return _of_the_system(error)
     except Exception as error:
         return _broken(error)
+
+
+def _called(arguments: list[str]) -> int | None:
+    """What the verb returned. click's own way would exit with 1, the code of an anomaly, for an output without a
+    reader, and would call an EOFError an interruption."""
+    try:
+        with qsync.make_context("qsync", arguments) as context:
+            return cast("int | None", qsync.invoke(context))
+    except click.exceptions.Exit as end:
+        return end.exit_code
 
 
 def _of_the_system(error: OSError) -> int:

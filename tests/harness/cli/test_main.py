@@ -58,6 +58,7 @@ def raises(error: BaseException) -> Callable[[], object]:
         (raises(ClusterError("n2 never came up")), 3),
         (raises(KeyboardInterrupt()), 130),
         (raises(ZeroDivisionError("oh\nno")), 70),
+        (raises(EOFError("the worker is gone")), 70),
     ],
 )
 def test_each_end_has_its_exit_code(
@@ -188,6 +189,21 @@ def test_a_terminal_that_was_closed_is_a_closed_output(tmp_path: Path) -> None:
     os.close(ours)
     assert done.returncode == ExitCode.OUTPUT_CLOSED
     assert list(tmp_path.iterdir()) == []
+
+
+def test_an_output_without_a_reader_is_no_anomaly(tmp_path: Path) -> None:
+    """If it failed, `qsync --help | head` would end with 1, the code of an anomaly."""
+    reader, ours = os.pipe()
+    os.close(reader)
+    done = subprocess.run(
+        [sys.executable, "-P", "-m", "harness.cli", "--help"],
+        env={**os.environ, "TMPDIR": str(tmp_path), "PYTHONPATH": str(Path(__file__).parents[3])},
+        stdout=ours,
+        stderr=ours,
+        check=False,
+    )
+    os.close(ours)
+    assert done.returncode == ExitCode.OUTPUT_CLOSED
 
 
 def test_a_traceback_that_cannot_be_kept_is_no_anomaly(
