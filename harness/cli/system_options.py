@@ -43,17 +43,19 @@ class PlanCommand(click.Command):
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The options of every plan, then, as a second list, those of the system that the line names."""
-        of_system = [
-            record for param in _params(ctx.meta.get(_META)) if (record := param.get_help_record(ctx))
-        ]
-        rest = [record for param in super().get_params(ctx) if (record := param.get_help_record(ctx))]
-        for title, records in (("Options", rest), (f"Options of {ctx.meta.get(_META)}", of_system)):
-            if records:
+        own = super().get_params(ctx)
+        of_system = self.get_params(ctx)[len(own) :]
+        for title, listed in (("Options", own), (f"Options of {ctx.meta.get(_META)}", of_system)):
+            if records := [record for param in listed if (record := param.get_help_record(ctx))]:
                 with formatter.section(title):
                     formatter.write_dl(records)
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
-        return [*super().get_params(ctx), *_params(ctx.meta.get(_META))]
+        """An option of a system that has the name of one of ours is set with `-o` alone."""
+        own = super().get_params(ctx)
+        taken = {name for param in own for name in (param.name, *param.opts)}
+        of_system = _params(ctx.meta.get(_META))
+        return [*own, *(param for param in of_system if taken.isdisjoint((param.name, *param.opts)))]
 
 
 def _system_in(args: list[str]) -> str | None:

@@ -262,6 +262,20 @@ def test_an_option_with_the_name_of_a_common_field_is_refused() -> None:
         OwnStore("a store", options=options)
 
 
+def test_an_option_with_the_long_name_of_a_common_one_leaves_it_alone(tmp_path: Path) -> None:
+    """If it failed, --time-limit would set the store's option, and the run would last as long as by default."""
+    store = tmp_path / "mystore.py"
+    store.write_text(
+        "from harness.systems.own import OwnOptions, OwnStore\n"
+        "class Mine(OwnOptions, frozen=True, kw_only=True):\n    time_limit: int = 3\n"
+        "SYSTEM = OwnStore('a store', hosted='a:b', options=Mine)\n"
+    )
+    asked = ["run", "--system", str(store), "--time-limit", "7", "-o", "time-limit=2"]
+    assert main([*asked, "--write-plan", str(tmp_path / "plan.json")]) == 0
+    plan = json.loads((tmp_path / "plan.json").read_text())
+    assert (plan["time_limit_s"], plan["options"]["time_limit"]) == (7.0, 2)
+
+
 def test_a_store_that_says_nothing_of_its_nodes_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
