@@ -42,6 +42,8 @@ class Session:
     """The messages of one life of this node to one life of a peer, on one lane."""
 
     last: int = 0
+    sent: int = 0
+    """The last message that was ever put on a link."""
     waiting: deque[tuple[int, str, Message]] = field(default_factory=deque)
     """(seq, word, payload) of messages that the other side has not confirmed as taken."""
 
@@ -119,6 +121,7 @@ class Links:
         session.waiting.append((session.last, word, payload))
         for call in self._calls:
             if call.peer == peer and call.lane == lane and call.link is not None and call.life == life:
+                session.sent = session.last
                 self._emit(call.link, session.last, word, payload)
 
     def _emit(self, link: int, seq: int, word: str, payload: Message) -> None:
@@ -232,8 +235,9 @@ class Links:
                 if session is None or call.lane == DISCOVERY:
                     return
                 for seq, word, payload in session.waiting:
-                    self._site.sometimes.note(RESENT)
+                    self._site.sometimes.note(RESENT, seq <= session.sent)
                     self._emit(call.link, seq, word, payload)
+                session.sent = session.last
             case ["pong", _, int() as taken]:
                 self._session_of(call, taken)
 

@@ -12,6 +12,7 @@ from nodes.twophase.configuration import Configuration
 from nodes.twophase.decisions import Decisions
 from nodes.twophase.links import Links
 from nodes.twophase.site import Site
+from nodes.twophase.sometimes import RESENT
 from tests.nodes.twophase.virtual_cluster import SERVERS
 
 
@@ -115,3 +116,20 @@ def test_a_life_that_has_left_is_neither_heard_nor_told(called: Called) -> None:
     called.links.connected(6, "n2")
     called.take(6, "welcome", 0, 5, 0)
     assert called.site.out == []
+
+
+def test_only_a_message_that_was_sent_before_is_sent_again(called: Called) -> None:
+    """If it failed, a soak in which no message was ever sent again would report that some were: each message of which
+    the link did not stand yet."""
+    called.links.start()
+    called.links.send("n2", 5, "n1-1-1", "lock", [])
+    for first, resent in ((6, 0), (8, 1)):
+        for link in (first, first + 1):
+            called.links.connected(link, "n2")
+            called.take(link, "welcome", 0, 5, 0)
+        assert Send(first + 1, ["lock", 1, None]) in called.site.out
+        assert called.site.sometimes.get(RESENT, 0) == resent
+        for link in (first, first + 1):
+            called.links.disconnected(link)
+        for name in ("call n2 0", "call n2 1"):
+            called.site.fired(name)
