@@ -158,7 +158,7 @@ def draw_directed(
     fails_over: bool = True,
     calm: float = 1.0,
 ) -> Iterable[Fault]:
-    """Scenes one after the other, overlapping as it comes, until no new one would heal in time.
+    """Scenes one after the other, overlapping as it comes; the last one begins before `last_ns`.
 
     Unless it `fails_over`, no other node is promoted in them: that would be a different configuration. `calm` is how
     many times longer than usual the interval from one to the next is.

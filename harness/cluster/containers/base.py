@@ -50,7 +50,7 @@ _GROUP = "root:x:0:\nnogroup:x:65534:\n"
 
 
 def name_of(packages: Sequence[str]) -> str:
-    """The name of the base image with these Debian packages beside the usual ones, and with what this file does."""
+    """The name of the base image; with Debian packages beside the usual ones it tells what this file does, too."""
     if not packages:
         return LOCAL_BASE
     recipe = " ".join(sorted(packages)).encode() + Path(__file__).read_bytes()
