@@ -13,7 +13,6 @@ from collections.abc import Iterator, Sequence
 from checkers.history.faults import FaultSpan
 from checkers.history.history import History
 from harness.faults.node_options import OPTION, RESTARTED, RUNNING
-from harness.faults.overlap import MEMBERSHIP
 from harness.plan.plan import Plan
 from harness.systems.qsync import starts
 from harness.systems.qsync.node_options import APART, AT_START, MODE, QUEUE_SIZE, WHILE_RUNNING
@@ -68,7 +67,7 @@ def counted(plan: Plan, history: History) -> dict[str, int]:
     rows = Counter(dict.fromkeys(ROWS, 0))
     rows[STRAY] = _refused(history)
     busy_ns = sorted(state.time_ns for state in history.states if _is_busy(state.status.get("limbo")))
-    came = [fault for fault in history.faults if fault.does in MEMBERSHIP and fault.took_effect]
+    came = [fault for fault in history.faults if fault.does in ("add", "replace") and fault.took_effect]
     rows[MEMBER_CAME_BUSY] = sum(_was_busy(busy_ns, fault) for fault in came)
     rows.update(_by_option(history))
     rows.update(from_the_start(plan))

@@ -83,9 +83,21 @@ def test_values_of_any_shape_are_no_reason_to_break() -> None:
     assert (found[WRITTEN_ONCE], found[DELETED], found[DIED_AT_A_MOMENT]) == (3, 1, 1)
 
 
-@pytest.mark.parametrize(("busy_at_ms", "found"), [((0, 10), 0), ((3,), 1), ((2, 5), 2), ((), 0)])
-def test_a_member_that_came_while_the_queue_was_busy(busy_at_ms: tuple[int, ...], found: int) -> None:
-    """If it failed, a night would count a queue that was busy before or after a member came, or miss one."""
+@pytest.mark.parametrize(
+    ("does", "busy_at_ms", "found"),
+    [
+        ("replace", (0, 10), 0),
+        ("replace", (3,), 1),
+        ("add", (2, 5), 2),
+        ("add", (), 0),
+        ("remove", (2, 5), 0),
+    ],
+)
+def test_a_member_that_came_while_the_queue_was_busy(
+    does: str, busy_at_ms: tuple[int, ...], found: int
+) -> None:
+    """If it failed, a night would count a queue that was busy before or after a member came, or while one left, or
+    miss one."""
     states = [
         State(index=at, time_ns=at * 1_000_000, node="n1", status={"limbo": 1 if at in busy_at_ms else 0})
         for at in range(12)
@@ -93,8 +105,8 @@ def test_a_member_that_came_while_the_queue_was_busy(busy_at_ms: tuple[int, ...]
     came = [
         FaultSpan(
             id=number,
-            name="replace-node",
-            does="replace",
+            name=does,
+            does=does,
             start_index=0,
             start_ns=start * 1_000_000,
             end_ns=end * 1_000_000,
