@@ -205,6 +205,8 @@ def _with_keys(checked: Sequence[Map]) -> list[Map]:
     filled = list(checked)
     asked: dict[Any, int] = {}
     for place, entry in enumerate(checked):
+        if not _is_client(entry):
+            continue
         # In a file without processes one operation of each f is open at a time.
         client, value = (entry.get("process"), str(entry.get("f"))), entry.get("value")
         if entry["type"] == "invoke" and value is None:

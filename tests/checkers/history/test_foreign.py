@@ -299,6 +299,12 @@ def test_independent_keys() -> None:
         ("read", "y", 5),
         ("write", "x", 1),
     ]
+    observed = told(
+        "{:type :invoke :process 0 :f :read :value [k nil]} {:type :ok :process 0 :f :read :value [k 2]}"
+        " {:type :invoke :process :nemesis :f :start :value nil}"
+        " {:type :info :process :nemesis :f :start :value {:n1 :cut}}"
+    )
+    assert [fault.name for fault in observed.faults] == ["start"], "an observer's value has no key"
 
 
 def test_what_maelstrom_writes() -> None:
