@@ -36,7 +36,7 @@ def check(history: History) -> Verdict:
     last = _last_states(history, 1 if history.settled else STEADY_STATES)
     dumps = {dump.node: dump for dump in history.dumps if dump.type == "ok" and dump.node is not None}
     witnesses = list(_different(history, last, dumps))
-    with_vclock = [node for node, states in last.items() if "vclock" in states[-1].status]
+    with_vclock = [node for node, states in last.items() if states[-1].status.get("vclock") is not None]
     compared = [node for node in with_vclock if node in dumps]
     details: dict[str, Any] = {
         "vclocks": {node: last[node][-1].status["vclock"] for node in with_vclock},

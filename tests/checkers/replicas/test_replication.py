@@ -85,7 +85,12 @@ def test_of_a_node_that_told_no_more_nobody_says_that_it_went_on() -> None:
     assert told == "n2 had stopped receiving from n1 when it last reported: Failed to write to disk"
 
 
-def of(held: dict[str, Any], *operations: tuple[str, str, Any, str, str | None]) -> History:
+NINE = {"1": 9}
+
+
+def of(
+    held: dict[str, Any], *operations: tuple[str, str, Any, str, str | None], vclock: Any = NINE
+) -> History:
     """A run of operations (f, key, value, outcome, error) at n1, after which each node is asked for what it holds."""
     lines: list[dict[str, Any]] = []
     for process, (f, key, value, outcome, error) in enumerate(operations):
@@ -97,7 +102,7 @@ def of(held: dict[str, Any], *operations: tuple[str, str, Any, str, str | None])
             "process": "monitor",
             "f": "state",
             "node": node,
-            "value": {"up": True, "vclock": {"1": 9}},
+            "value": {"up": True, "vclock": vclock},
         }
         for node in (*held, *held)
     ]
@@ -173,6 +178,12 @@ def test_without_final_dumps_nothing_was_compared() -> None:
     verdict = replication.check(History.of(Header(nodes=("n1", "n2")), events))
     assert (verdict.result, verdict.details["vacuous"]) == ("valid", True)
     assert verdict.summary == "nothing to judge: no two nodes gave a final dump"
+
+
+def test_a_vclock_that_is_null_compares_nothing() -> None:
+    """If it failed, two different nodes that told no position would pass for compared."""
+    verdict = replication.check(of({"n1": [["r0", 1]], "n2": [["r0", 2]]}, vclock=None))
+    assert (verdict.summary, verdict.details["vacuous"]) == ("nothing to judge: the nodes tell no vclocks", True)
 
 
 @pytest.mark.parametrize("value", [None, 5, [1]])
