@@ -50,10 +50,10 @@ def of_transaction(links: Links, cut: str, xid: str) -> Picture | None:
 
 def of_cut(links: Links, cut: str) -> Picture | None:
     """The colour changes, the records of the cut, and the messages of transactions nearest to it: first those that were
-    sent before the cut and received behind it. None if the trace has no colour change of it."""
+    sent before the cut and received behind it. None if the trace has no colour change of it, or lacks a column."""
     trace = links.trace
     changes = [row for row, name in _changes(trace) if name == cut]
-    if not changes or not len(trace.what):
+    if not changes or not all(map(len, (trace.what, trace.xid, trace.time_ns))):
         return None
     marks = {
         *changes,
@@ -184,5 +184,5 @@ def _text(trace: Trace, row: int, begins: Mapping[int, str]) -> str:
     if trace.kind[row] == RECEIVE or not len(trace.what):
         return ""
     word = trace.words[trace.what[row]]
-    about = trace.xids[trace.xid[row]] if trace.xid[row] >= 0 else ""
+    about = trace.xids[trace.xid[row]] if len(trace.xid) and trace.xid[row] >= 0 else ""
     return f"{word.upper() if _kind(trace, row) == 'record' else word} {about}".strip()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from checkers.cuts import Cut, Given, check, logs_of, trace_of
@@ -40,6 +42,13 @@ def test_the_violating_message_is_drawn_across_the_cut() -> None:
     assert all(each["from"]["at"] < each["to"]["at"] for each in picture["arrows"])
     assert [lane["name"] for lane in picture["lanes"]] == ["n1", "n2"]
     assert picture["not_drawn"] == 6 - len(picture["events"])
+
+
+@pytest.mark.parametrize("lacks", ["what", "xid", "time_ns"])
+def test_a_trace_without_a_column_is_judged(lacks: str) -> None:
+    """If it failed, the picture of a wrong cut would end the check with a traceback in place of its verdict."""
+    trace = replace(TRACE, **{lacks: getattr(TRACE, lacks)[:0]})
+    assert check(Given(cuts=[Cut(id="k")], trace=trace)).of("messages", "k").result == "invalid"
 
 
 def test_a_mark_beside_the_message_says_what_it_is() -> None:

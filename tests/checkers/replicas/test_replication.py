@@ -183,7 +183,10 @@ def test_without_final_dumps_nothing_was_compared() -> None:
 def test_a_vclock_that_is_null_compares_nothing() -> None:
     """If it failed, two different nodes that told no position would pass for compared."""
     verdict = replication.check(of({"n1": [["r0", 1]], "n2": [["r0", 2]]}, vclock=None))
-    assert (verdict.summary, verdict.details["vacuous"]) == ("nothing to judge: the nodes tell no vclocks", True)
+    assert (verdict.summary, verdict.details["vacuous"]) == (
+        "nothing to judge: the nodes tell no vclocks",
+        True,
+    )
 
 
 @pytest.mark.parametrize("value", [None, 5, [1]])
