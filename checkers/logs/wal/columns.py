@@ -208,8 +208,9 @@ def _array(name: str, values: list[int]) -> Array:
 
 
 def _origins_end(logs: Sequence[NodeLog], origin: Array, owner: Array) -> int:
-    """The number above those of all replicas. Raises HistoryError of one beyond ORIGINS_END."""
+    """The number above those of all replicas. Raises HistoryError of one beyond ORIGINS_END, or of a vclock's lsn."""
     vclocks = [vclock for log in logs for vclock in (log.begins, *(each.vclock for each in log.snapshots))]
+    _array("lsn", [lsn for vclock in vclocks for lsn in vclock.values()])
     known = [
         0,
         *(each for vclock in vclocks for each in vclock),

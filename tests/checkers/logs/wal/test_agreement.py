@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 from msgspec import structs
 
+from checkers.history import HistoryError
 from checkers.logs.wal import RULES, LogRules, NodeLog, Record, Snapshot, check
 from tests.checkers.logs.wal.logs import confirm, data, log, nop, promote, rollback, vote, write
 
@@ -367,3 +368,19 @@ def test_a_breach_that_several_logs_show_is_counted_once() -> None:
     owners = (promote(origin, 1, over=0, until=0, term=1) for origin in (1, 2, 3))
     promoted = check((log("n1", *owners),), RULED).details["breaches"]
     assert promoted["two-owners-of-a-term"] == 1
+
+
+@pytest.mark.parametrize(
+    "strange",
+    [
+        log("n1", write(1, 1 << 63)),
+        log("n1", write(1, 2), begins={1: 1 << 63}),
+        replace(
+            log("n1", write(1, 2)), snapshots=(Snapshot(place="a.snap", vclock={1: 1 << 63}, tuples={}),)
+        ),
+    ],
+)
+def test_a_number_beyond_64_bits_is_refused(strange: NodeLog) -> None:
+    """If it failed, the log of another decoder would end the audit in an OverflowError."""
+    with pytest.raises(HistoryError, match="at most 64 bits as lsn"):
+        check([strange], RULED)
