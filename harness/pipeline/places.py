@@ -10,10 +10,15 @@ from harness.results.objects import SCHEMES, Address, address_of
 
 
 def place_of(given: Path) -> Path | Address:
-    """The folder or address that `given` names. Raises WrongUse, with a way out, for hdfs://… and the like.
+    """The folder or address that `given` names. Raises WrongUse, with a way out, where Spark reads nothing: for
+    hdfs://… and the like, and for a name that is not UTF-8.
 
     `given` has lost one of two slashes already, if it was a path on its way here.
     """
+    try:
+        str(given.absolute()).encode()
+    except UnicodeEncodeError as error:
+        raise WrongUse(f"{given}: expected a name in UTF-8; try: a link of such a name to it") from error
     address = address_of(given)
     if address is not None:
         return address

@@ -129,7 +129,7 @@ def _are_far(runs: Path | Address, place: Path | Address) -> bool:
 def settings_of(conf: tuple[str, ...]) -> dict[str, str]:
     """`--conf name=value` as Spark's own scripts take it."""
     for setting in conf:
-        if "=" not in setting:
+        if setting.find("=") < 1:
             raise click.UsageError(
                 f"--conf takes name=value, got {setting!r}; try: --conf spark.executor.memory=2g"
             )

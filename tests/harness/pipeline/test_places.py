@@ -71,3 +71,13 @@ def test_credentials_in_an_address_are_refused_and_not_repeated(
     assert main(["analyze", "--results", given]) == 64
     said = capsys.readouterr()
     assert "hush" not in said.err + said.out and said.err.count("\n") == 1
+
+
+def test_a_folder_whose_name_is_no_utf8_is_one_line(tmp_path: Path) -> None:
+    """If it failed, the tables of such a folder would end in a traceback of pyarrow, after Spark has started."""
+    folder = tmp_path / "\udcff"
+    folder.mkdir()
+    with pytest.raises(WrongUse, match=r"/.udcff: expected a name in UTF-8; try: a link"):
+        place_of(folder)
+    (tmp_path / "link").symlink_to(folder)
+    assert place_of(tmp_path / "link") == tmp_path / "link"

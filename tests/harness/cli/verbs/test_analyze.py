@@ -49,3 +49,12 @@ def test_a_variable_that_is_set_to_nothing_is_not_set(monkeypatch: pytest.Monkey
     assert empty == (ROOT / "results", Path("results/_tables"), None)
     (master,) = (param for param in command.params if param.name == "master")
     assert master.get_default(click.Context(command)) == "local[*]"
+
+
+@pytest.mark.parametrize("setting", ["spark.executor.memory", "=2g"])
+def test_a_setting_without_a_name_or_a_value_is_one_line(
+    tmp_path: Path, setting: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """If it failed, Spark would start, and end with a word about its connection."""
+    assert main(["analyze", "--results", str(tmp_path), "--conf", setting]) == 64
+    assert f"--conf takes name=value, got {setting!r}" in capsys.readouterr().err
