@@ -14,7 +14,7 @@ Faults of disks under a store with no disk layer of ours are never among "all".
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -49,9 +49,7 @@ def without_what_it_lacks(plan: Plan, system: System) -> tuple[Plan, tuple[Lack,
     if plan.drawn is not None or not plan.asks_for_all:
         return plan, ()
     named = {fault for word in plan.faults for fault in TOGETHER.get(word, (word,))}
-    lacks = _lacks(
-        plan, system, {name: does for name, does in _asked(plan, system).items() if name not in named}
-    )
+    lacks = _lacks(plan, system, [each for each in _asked(plan, system) if each[0] not in named])
     words = tuple(f"{LEAVES_OUT}{name}" for lack in lacks for name in lack.names)
     return msgspec.structs.replace(plan, faults=(*plan.faults, *words)) if words else plan, lacks
 
@@ -64,20 +62,20 @@ def refuse_what_it_lacks(plan: Plan, system: System) -> None:
 
 
 def needs_packet_rules(plan: Plan, system: System) -> bool:
-    return any(does in PACKETS for does in _asked(plan, system).values())
+    return any(does in PACKETS for _, does in _asked(plan, system))
 
 
-def _asked(plan: Plan, system: System) -> dict[str, Does]:
-    """Name → action, of all faults that the plan may have."""
+def _asked(plan: Plan, system: System) -> list[tuple[str, Does]]:
+    """Name and action of all faults that the plan may have; in a drawn-out one a name may have several actions."""
     if plan.drawn is not None:
-        return {fault.name: fault.does for fault in plan.drawn.faults}
-    return {name: FAULTS[name].does for name in names_for(plan, system.abilities)}
+        return list(dict.fromkeys((fault.name, fault.does) for fault in plan.drawn.faults))
+    return [(name, FAULTS[name].does) for name in names_for(plan, system.abilities)]
 
 
-def _lacks(plan: Plan, system: System, names: Mapping[str, Does]) -> tuple[Lack, ...]:
+def _lacks(plan: Plan, system: System, asked: Sequence[tuple[str, Does]]) -> tuple[Lack, ...]:
     reasons: dict[str, list[str]] = {}
     known: dict[Look, str] = {}
-    for name, does in names.items():
+    for name, does in asked:
         for look in _looks(does, plan, system):
             why = known[look] if look in known else known.setdefault(look, look())
             if why:

@@ -18,11 +18,12 @@ from harness.cluster.containers import packet_filter
 from harness.cluster.containers.shaping import presence
 from harness.cluster.limits import enclosure, group
 from harness.errors import WrongUse
+from harness.faults.fault import Does, Fault
 from harness.faults.table import FAULTS
 from harness.judge.words import repeat_line
 from harness.pages import html
 from harness.pages.terminal.last_screen import last_screen
-from harness.plan.plan import Plan
+from harness.plan.plan import Drawn, Plan
 from harness.plan.schedule import draw_faults, names_for
 from harness.run import machine
 from harness.run.assemble import parts_of, refuse_what_this_machine_cannot
@@ -122,6 +123,21 @@ def test_what_a_user_names_is_refused(lacking: str, given: dict[str, Any], witho
         refuse_what_this_machine_cannot(replace_plan(parts, plan))
     without()
     assert without_what_it_lacks(parts.plan, parts.system) == (parts.plan, ())
+
+
+def test_a_name_that_a_drawn_plan_gives_to_two_actions_hides_none(without: Any) -> None:
+    """If it failed, an edited plan would run without the fault that this machine cannot do, and say nothing."""
+    without("nftables")
+    deaths: tuple[Does, ...] = ("power", "kill")
+    faults = tuple(
+        Fault(id=at, name="death", does=does, at_ns=at, until_ns=at + 1, nodes=("n1",))
+        for at, does in zip((0, 10**10), deaths, strict=True)
+    )
+    drawn = Drawn(faults=faults, operations=())
+    parts = parts_of(planned(cluster="docker", drawn=drawn))
+    assert needs_packet_rules(parts.plan, parts.system)
+    with pytest.raises(WrongUse, match="the fault death, which cannot take effect"):
+        refuse_what_this_machine_cannot(parts)
 
 
 @pytest.mark.parametrize(
