@@ -19,7 +19,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping
-from functools import lru_cache
+from functools import lru_cache, reduce
 
 OPTION = "replication_synchro_quorum"
 NODES_MAX = 31
@@ -38,8 +38,9 @@ _FUNCTIONS: Mapping[str, tuple[int, int, Callable[..., float]]] = {
     "math.abs": (1, 1, abs),
     "math.sqrt": (1, 1, lambda x: math.sqrt(x) if x >= 0 else math.nan),
     "math.fmod": (2, 2, lambda x, y: math.fmod(x, y) if y and math.isfinite(x) else math.nan),
-    "math.min": (1, 99, min),
-    "math.max": (1, 99, max),
+    # As processors do it: of a pair with a NaN the second one.
+    "math.min": (1, 99, lambda *values: reduce(lambda x, y: x if x < y else y, values)),
+    "math.max": (1, 99, lambda *values: reduce(lambda x, y: x if x > y else y, values)),
 }
 """Least and greatest number of arguments, and the function."""
 
@@ -109,12 +110,14 @@ def _value(formula: str, nodes: int, writes: int) -> int:
 
 
 def _quotient(value: float, divisor: float, sign: str) -> float:
-    """`/` or `%` of doubles, where Python raises an error instead of infinity or NaN."""
+    """`/` or `%` of doubles, where Python raises an error instead of infinity or NaN. Lua's `%` rounds the quotient."""
     if divisor:
-        return value / divisor if sign == "/" else value % divisor
-    return (
-        math.nan if sign == "%" or not value else math.copysign(math.inf, value) * math.copysign(1, divisor)
-    )
+        quotient = value / divisor
+    else:
+        quotient = math.copysign(math.inf, value) * math.copysign(1, divisor) if abs(value) > 0 else math.nan
+    if sign == "/":
+        return quotient
+    return value - (math.floor(quotient) if math.isfinite(quotient) else quotient) * divisor
 
 
 def _power(base: float, exponent: float) -> float:
