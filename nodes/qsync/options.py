@@ -109,8 +109,8 @@ class Options:
             decisions=decisions,
             knows_elections=configuration.protocol != "2.6",
             static=_static(configuration),
-            quorum=configuration.quorum,
-            linearizable_quorum=configuration.replication_linearizable_quorum,
+            quorum=check(configuration.quorum),  # "" stands for the default here, too
+            linearizable_quorum=check_linearizable(configuration.replication_linearizable_quorum),
             synchro_timeout_ns=configuration.synchro_timeout_ns,
             txn_synchro_timeout_ns=configuration.txn_synchro_timeout_ns,
             queue_max_size=configuration.synchro_queue_max_size,

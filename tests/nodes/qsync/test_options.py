@@ -27,6 +27,14 @@ def test_all_members_elect_a_leader_if_the_quorum_is_above_their_number() -> Non
     assert some.election_quorum == 2
 
 
+def test_an_empty_quorum_in_a_configuration_is_the_default() -> None:
+    """Broken, a node refuses to start with a configuration that was checked and taken."""
+    made = replace(configuration("n1"), quorum="", replication_linearizable_quorum="")
+    some = Options.of(made, Decisions())
+    assert (some.quorum_size, some.others_asked) == (2, 1)
+    assert some.told()["replication_synchro_quorum"] == "N / 2 + 1"
+
+
 @pytest.mark.parametrize(
     ("name", "value", "words"),
     [
