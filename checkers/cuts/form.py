@@ -90,7 +90,7 @@ def _of_log(logs: Logs, node: int, ids: set[str], strict_sets: bool) -> Iterator
             )
         elif cut in ids and kind == FINISH:
             yield from _finish(logs, record, cut, started, last, is_late)
-            yield from _sets(logs, record, cut, started.get(cut), commits, strict_sets, is_late)
+            yield from _sets(logs, record, cut, started.get(cut), commits, strict_sets)
         seen.setdefault(cut, record)
         last = cut if kind == START else last
 
@@ -108,13 +108,7 @@ def _finish(
 
 
 def _sets(
-    logs: Logs,
-    finish: int,
-    cut: str,
-    start: int | None,
-    commits: Mapping[int, int],
-    strict_sets: bool,
-    is_late: bool,
+    logs: Logs, finish: int, cut: str, start: int | None, commits: Mapping[int, int], strict_sets: bool
 ) -> Iterator[Breach]:
     included = logs.included[logs.included[:, 0] == finish, 1].tolist()
     excluded = logs.excluded[logs.excluded[:, 0] == finish, 1].tolist()
@@ -131,7 +125,7 @@ def _sets(
         for xid in xids:
             commit = commits.get(xid)
             says = f"{word} {logs.xids[xid]}"
-            if commit is None and is_late:
+            if commit is None and name in logs.cut_off:
                 continue  # the part of the log that is gone may have it
             if commit is None or commit > finish:
                 at = () if commit is None else (commit,)
