@@ -52,7 +52,7 @@ def write(path: Path, trace: Trace) -> None:
     import pyarrow.parquet
 
     marks = zip(trace.mark_row.tolist(), trace.mark_cut.tolist(), trace.mark_ns.tolist(), strict=True)
-    changes = {*trace.mark_row.tolist()}
+    plain = {row for row in trace.mark_row.tolist() if _is_plain(trace.fields.get(row, {}))}
     head = _Head(
         lives=[
             (life.node, life.life, life.end - life.first, life.wall_ns, life.time_ns, life.over_ns, life.torn)
@@ -63,11 +63,7 @@ def write(path: Path, trace: Trace) -> None:
         peers=trace.peers,
         marks=list(marks),
         absent=trace.absent,
-        fields={
-            row: dict(fields)
-            for row, fields in trace.fields.items()
-            if row not in changes or not _is_plain(fields)
-        },
+        fields={row: dict(fields) for row, fields in trace.fields.items() if row not in plain},
         is_one_clock=trace.is_one_clock,
     )
     rows = len(trace)

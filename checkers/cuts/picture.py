@@ -53,7 +53,7 @@ def of_cut(links: Links, cut: str) -> Picture | None:
     sent before the cut and received behind it. None if the trace has no colour change of it, or lacks a column."""
     trace = links.trace
     changes = [row for row, name in _changes(trace) if name == cut]
-    if not changes or not all(map(len, (trace.what, trace.xid, trace.time_ns))):
+    if not changes or not min(len(trace.what), len(trace.xid), len(trace.time_ns)):
         return None
     marks = {
         *changes,

@@ -31,6 +31,7 @@ from checkers.verdict import WITNESSES_MAX, Verdict, Witness
 
 Array = Any  # numpy's
 NAME = "staleness"
+Bounds = tuple[float | None, int | None]  # ms_max and versions_max
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +65,7 @@ def check(
         or (versions_max is not None and read.versions > versions_max)
     ]
     worst = sorted(beyond, key=lambda read: (-read.versions if ms_max is None else -read.ms, read.read))
-    return _verdict(history, judged, stale, worst, ms_max, versions_max)
+    return _verdict(history, judged, stale, worst, (ms_max, versions_max))
 
 
 def _judged(history: History, reads: Reads) -> tuple[int, list[Stale]]:
@@ -144,12 +145,7 @@ def _promise(ms_max: float | None, versions_max: int | None) -> str:
 
 
 def _verdict(
-    history: History,
-    judged: int,
-    stale: Sequence[Stale],
-    beyond: Sequence[Stale],
-    ms_max: float | None,
-    versions_max: int | None,
+    history: History, judged: int, stale: Sequence[Stale], beyond: Sequence[Stale], bounds: Bounds
 ) -> Verdict:
     """`beyond`: those that break the promise, the worst first."""
     ms = round(max((read.ms for read in stale), default=0.0), 3)
@@ -168,12 +164,12 @@ def _verdict(
         "vacuous": not judged,
         "findings": [sentence] if stale and not beyond else [],
     }
-    is_open = is_timeless and ms_max is not None
+    is_open = is_timeless and bounds[0] is not None
     return Verdict(
         checker=NAME,
         result="invalid" if beyond else "unknown" if is_open else "valid",
         summary=sentence if stale else f"no read surely was stale ({many(judged, 'read')})",
-        model=_promise(ms_max, versions_max),
+        model=_promise(*bounds),
         witnesses=tuple(_witness(history, read) for read in beyond[:WITNESSES_MAX]),
         details=details,
     )
