@@ -50,8 +50,9 @@ def read(path: Path, *, initial: str | None = None) -> History:
         return _history(of_folder(path), "folder", initial)
     with segments.stream(path) as file:
         begins = file.read(_LOOKED_AT)
-        if not begins.startswith(_PARQUET) and not _OURS.match(begins):
-            return parse(begins + file.read(), initial=initial)  # a pipe gives no byte twice
+        is_ours = _OURS.match(begins) and path.is_file()  # a pipe gives no byte twice
+        if not begins.startswith(_PARQUET) and not is_ours:
+            return parse(begins + file.read(), initial=initial)
     if begins.startswith(_PARQUET):
         return beginning(replace(parquet.read(path), origin="parquet"), initial)
     return beginning(jsonl.read(path), initial)

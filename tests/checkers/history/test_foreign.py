@@ -277,6 +277,15 @@ def test_jepsen_record_lines() -> None:
     assert [event.time_ns for event in history.events] == [5, 5]
 
 
+def test_a_record_of_ours_may_come_through_a_pipe() -> None:
+    """A record that another program prints would be called an empty file."""
+    reader, writer = os.pipe()
+    with os.fdopen(reader, "rb"):
+        with jsonl.Writer(os.fdopen(writer, "wb"), Header()) as record:  # so small that the pipe holds it
+            event = record.record("invoke", 0, "read", time_ns=0)
+        assert tuple(foreign.read(Path(f"/dev/fd/{reader}")).events) == (event,)
+
+
 def test_independent_keys() -> None:
     """Values of different keys would be thrown together, or a compare-and-set be taken for a key and a value."""
     history = told(
