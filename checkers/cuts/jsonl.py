@@ -66,12 +66,9 @@ def lives_of(name: str, text: bytes, *, has_ends: bool = True) -> Iterator[LifeR
 
 def _without_end(name: str, rows: list[list[Any]], has_ends: bool) -> str:
     """The possible loss of a life without the row "end", in a sentence; "" if it has the row or needs none."""
-    is_over = bool(rows) and rows[-1][0] == "end"
-    return (
-        ""
-        if is_over or not has_ends
-        else f'a life in {name} has no "end": rows behind its last one may be lost'
-    )
+    if not has_ends or (rows and rows[-1][0] == "end"):
+        return ""
+    return f'a life in {name} has no "end": rows behind its last one may be lost'
 
 
 def _row(line: bytes) -> list[Any] | None:

@@ -275,11 +275,9 @@ def _is_time(ns: Any) -> bool:
 
 def name_of(identifier: Any) -> str:
     """The name of a cut or a transaction: its own text, or the JSON of any other value."""
-    return (
-        identifier
-        if isinstance(identifier, str)
-        else msgspec.json.encode(identifier, order="sorted").decode()
-    )
+    if isinstance(identifier, str):
+        return identifier
+    return msgspec.json.encode(identifier, order="sorted").decode()
 
 
 def described(trace: Trace, row: int) -> str:

@@ -66,10 +66,8 @@ class Insert:
     @property
     def acknowledged_at(self) -> int:
         """The index of its acknowledgement; NEVER if there is none."""
-        operation = self.operation
-        return (
-            NEVER if operation.type != "ok" or operation.complete_index is None else operation.complete_index
-        )
+        complete = self.operation.complete_index if self.operation.type == "ok" else None
+        return NEVER if complete is None else complete
 
 
 @dataclass(frozen=True, slots=True)

@@ -268,18 +268,10 @@ def of_operations(operations: Sequence[Operation]) -> Columns:
     kind, old, new = _values([operation.value for operation in operations])
     ends = [operation.complete_index for operation in operations]
     words: dict[str | None, int] = {None: 0}
-    f, key, node, role, mode, error = (
-        _coded(column, words)
-        for column in (
-            [operation.f for operation in operations],
-            [operation.key for operation in operations],
-            [operation.node for operation in operations],
-            [operation.role for operation in operations],
-            [operation.mode for operation in operations],
-            [operation.error for operation in operations],
-        )
+    f, key, node, role, mode, error, _ = (
+        _coded([getattr(operation, name) for operation in operations], words)
+        for name in ("f", "key", "node", "role", "mode", "error", "wait")
     )
-    _coded([operation.wait for operation in operations], words)
     final = _coded([operation.phase for operation in operations], {"load": 0, "final": 1})
     return Columns(
         invoke=numpy.array([operation.invoke_index for operation in operations], dtype=numpy.int64),

@@ -11,7 +11,7 @@ whether that is allowed. The summary names the fault either way.
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Final
+from typing import Any, Final
 
 from checkers.history.faults import MAY_END_NODES, FaultSpan
 from checkers.history.history import Crash, History, State
@@ -36,17 +36,14 @@ def check(history: History, *, may_end_under: Collection[str] = (), promised: st
     witnesses += [_asserted(state) for state in _first_assertions(history)]
     watched = {state.node for state in history.states} | {crash.node for crash in history.crashes}
     unwatched = [node for node in history.header.nodes if node not in watched]
-    details = {
+    details: dict[str, Any] = {
         "crashes": len(history.crashes),
         "violations": len(witnesses),
         "states": len(history.states),
         "unwatched": unwatched,
-        **(
-            {"findings": [_in_words(*entry, f"{_of(promised)} allows that") for entry in allowed]}
-            if allowed
-            else {}
-        ),
     }
+    if allowed:
+        details["findings"] = [_in_words(*entry, f"{_of(promised)} allows that") for entry in allowed]
     result: Result = "valid"
     summary = "no node ended unexpectedly"
     if unwatched or not watched:
