@@ -26,9 +26,10 @@ from typing import Any
 
 import msgspec
 
+from checkers.history.errors import ModelError
 from checkers.history.foreign import edn
 from checkers.history.history import History
-from checkers.history.operation import Operation
+from checkers.history.operation import Operation, both
 from checkers.proofs.meaning import Terms, plain
 
 MODEL = "cas-register"
@@ -85,7 +86,10 @@ class Adapter:
                 f"this history has {', '.join(unknown[:4])}" if unknown else "they were not judged as such"
             )
             return f"{self.title} is asked about registers (read, write, cas), and {which}"
-        keys, left_out = _lines(history, asked, self.knows_refusals)
+        try:
+            keys, left_out = _lines(history, asked, self.knows_refusals)
+        except ModelError as error:  # a cas without its two values
+            return f"{self.title} cannot be asked: {error}"
         return Question(self.files_of(keys), left_out) if keys else "there is no operation to judge"
 
     def command(self, program: str, paths: list[str]) -> list[str]:
@@ -174,10 +178,14 @@ def _lines(history: History, asked: Terms, knows_refusals: bool) -> tuple[dict[s
 
 
 def _meant(operation: Operation, asked: Terms) -> tuple[str, str, Any] | None:
-    """(f, type, value) as our check reads the operation; None if it had no effect and observed nothing."""
-    f, type_, value = operation.f, operation.type, operation.value
+    """(f, type, value) as our check reads the operation; None if it had no effect and observed nothing.
+
+    Raises ModelError for a cas without its two values.
+    """
+    f, type_ = operation.f, operation.type
     if f not in OPERATIONS:
         return None
+    value = both(operation) if f == "cas" else operation.value
     if f == "read":
         is_judged = type_ == "ok" and asked.reads(operation.role, operation.mode)
         return (f, type_, value) if is_judged else None

@@ -58,3 +58,15 @@ def test_a_read_that_was_not_judged_is_not_sent(name: str, outcome: str, mode: s
         (1, outcome, "read", None, mode),
     )
     assert len(lines) == 2 and not any("read" in line for line in lines)
+
+
+@pytest.mark.parametrize("name", ADAPTERS)
+@pytest.mark.parametrize("value", [None, 5, [1]])
+def test_a_cas_without_its_two_values_is_not_asked_about(name: str, value: Any) -> None:
+    """If it failed, `check --second-opinion` would end in a traceback where our check says what it cannot judge."""
+    events = [
+        Event(index=at, time_ns=at, type=type_, process=0, f="cas", key="x", value=value)  # type: ignore[arg-type]
+        for at, type_ in enumerate(("invoke", "info"))
+    ]
+    why = ADAPTERS[name].question(History.of(Header(), events), {CHECK: READS_OF_OWNERS})
+    assert isinstance(why, str) and "event 0: expected [old, new] of a cas" in why
