@@ -8,10 +8,11 @@ from collections.abc import Iterator
 import numpy
 import pytest
 
-from checkers.linearizable import forward, search, search_kernels
+from checkers.linearizable import forward, layout_kernels, search, search_kernels
 from checkers.linearizable.models import ILLEGAL, Action, Register
 from checkers.linearizable.order import placed
 from checkers.linearizable.search import Call, Limits
+from checkers.linearizable.search_kernels import NEVER, OVERWRITE, REFUSE, UPDATE
 from tests.checkers.linearizable.test_algorithms import replays
 
 REGISTER = Register(initial=0)
@@ -207,3 +208,54 @@ def test_the_alternatives_of_one_event_have_a_limit(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(search_kernels, "ALTERNATIVE_STEPS", 100)
     found = forward.search(REGISTER, open_reads(6), Limits(steps=1_000))
     assert (found.result, found.steps < 3_000) == ("unknown", True), found
+
+
+def test_which_values_are_asked_about_and_until_when() -> None:
+    """If it failed, a crashed write would be given up while a refused compare, or a crashed update, could see it."""
+    chance = random.Random(9)
+    for _ in range(300):
+        count, values = chance.randint(1, 7), chance.randint(1, 4)
+        kind = numpy.array([chance.randrange(4) for _ in range(count)])
+        old, new = (numpy.array([chance.randrange(values) for _ in range(count)]) for _ in range(2))
+        complete = numpy.array(chance.sample(range(1, 50), count))
+        complete[[chance.random() < 0.3 for _ in range(count)]] = NEVER
+        asked, last = numpy.zeros(values + 1, numpy.int64), numpy.full(values + 1, -1)
+        layout_kernels.see(complete, kind, old, new, asked, last)
+        calls = list(zip(complete.tolist(), kind.tolist(), old.tolist(), new.tolist(), strict=True))
+        asks = {at for ended, what, at, _ in calls if what == UPDATE or (what < OVERWRITE and ended < NEVER)}
+        assert set(numpy.flatnonzero(asked).tolist()) == asks
+        expected = [
+            max(
+                (
+                    ended
+                    for ended, what, at, _ in calls
+                    if ended < NEVER
+                    and what != OVERWRITE
+                    and (at != value if what == REFUSE else at == value)
+                ),
+                default=-1,
+            )
+            for value in range(values + 1)
+        ]
+        for _ in calls:  # a crashed update asks for as long as some call asks about what it leaves
+            for ended, what, at, left in calls:
+                if ended >= NEVER and what == UPDATE:
+                    expected[at] = max(expected[at], expected[left if left in asks else values])
+        assert last.tolist() == expected
+
+
+def test_updates_have_one_number_only_if_they_are_equal() -> None:
+    """If it failed, one of two crashed updates would stand for the other: a history be judged that did not occur."""
+    chance = random.Random(10)
+    for _ in range(20):
+        pairs = [(chance.randrange(40), chance.randrange(40)) for _ in range(60)]
+        old, new = numpy.array(pairs).T
+        ops = numpy.zeros((60, search_kernels.OPS), numpy.int64)
+        table = numpy.full((122, 3), -1)
+        kind, asked = numpy.full(60, UPDATE), numpy.ones(41, numpy.int64)
+        count = layout_kernels.number(numpy.full(60, NEVER), kind, old, new, asked, ops, table, 41)
+        numbers: dict[tuple[int, int], int] = {}
+        assert ops[:, layout_kernels.ACTION].tolist() == [
+            numbers.setdefault(pair, 41 + len(numbers)) for pair in pairs
+        ]
+        assert count == 41 + len(numbers)
