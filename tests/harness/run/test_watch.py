@@ -128,12 +128,37 @@ def test_a_record_that_is_still_being_written_is_no_error(tmp_path: Path) -> Non
 
 def test_a_record_with_a_damaged_line_ends_no_run(tmp_path: Path) -> None:
     """Broken, a read would be a violation because the line of its write cannot be read."""
-    folder, plan = ended(tmp_path, seed=3, bugs=("confirm-early",))
-    data = folder.history.read_bytes()
-    header, *lines = data.splitlines(keepends=True)
+    folder, plan = ended(tmp_path, time_limit_s=0.1, faults=("none",))
+    start, *_ = folder.history.read_bytes().splitlines(keepends=True)
+    read = (
+        Event(index=0, time_ns=1, type="invoke", process=0, f="read", key="r0-1", node="n1"),
+        Event(
+            index=1, time_ns=2, type="ok", process=0, f="read", key="r0-1", value=5, node="n1",
+            role="owner", mode="linearizable",
+        ),
+    )  # fmt: skip
+    rest = [line_of(event) + b"\n" for event in (*read, beat(2, 60))]
+    folder.history.write_bytes(start + b"".join(rest))
     with closing(Watched(folder, plan)) as watched:
-        folder.history.write_bytes(header + b"".join(lines[:50]) + b"{\n")
+        assert watched.look() != "", "a read of what was never written"
+    with closing(Watched(folder, plan)) as watched:
+        folder.history.write_bytes(start + b"{\n")
         assert watched.look() == ""
         with folder.history.open("ab") as file:
-            file.writelines(lines[50:])
+            file.writelines(rest)
         assert watched.look() == ""
+
+
+def test_a_node_that_ended_ends_a_run() -> None:
+    """Broken, a day of load follows a crash, if no key is wrong."""
+    plan = planned(cluster="sim")
+    watch = Watch(plan, header(parts_of(plan)), io.BytesIO())
+    watch.take(line_of(beat(0, 1)))
+    assert watch.judge_finished() == ""
+    crash = Event(
+        index=1, time_ns=SECOND_NS, type="info", process="monitor", f="crash", node="n1",
+        value={"node": "n1", "pid": 1, "how": "signal 11"},
+    )  # fmt: skip
+    watch.take(line_of(crash))
+    assert watch.judge_finished().startswith("crash: ")
+    assert watch.judge_finished() == "", "it is told once"
