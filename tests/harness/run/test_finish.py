@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from pathlib import Path
 
 import msgspec
 import pytest
 
+from checkers.history import parquet
 from harness.doing import now
 from harness.errors import ClusterError, HarnessError, StoreError, WrongUse
 from harness.plan.plan import Plan
@@ -54,6 +57,28 @@ def test_an_anomaly_is_one_whoever_ended_its_run(tmp_path: Path) -> None:
     ):
         verdict, code = conclude(each)
         assert (verdict["outcome"], code) == ("anomaly", 1)
+
+
+@pytest.mark.parametrize(("plan", "is_told"), [(ANOMALOUS, True), (CALM, False)])
+def test_a_full_disk_hides_no_anomaly(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, plan: Plan, is_told: bool
+) -> None:
+    """If it failed, a run that found something would end as one that could not be kept; or a calm one as valid."""
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    folder = recorded(tmp_path, plan)
+    monkeypatch.setattr(parquet, "write", full)
+    if is_told:
+        verdict, code = conclude(Recorded(folder))
+        assert (verdict["outcome"], code) == ("anomaly", 1)
+        assert [each["checker"] for each in verdict["findings"]][-1] == "store"
+        assert RunFolder(Path(folder)).read_verdict_outcome() == "anomaly"
+    else:
+        with pytest.raises(StoreError, match="No space left on device"):
+            conclude(Recorded(folder))
+        assert RunFolder(Path(folder)).read_verdict_outcome() is None
 
 
 @pytest.mark.parametrize("kind", [WrongUse, ClusterError, StoreError, HarnessError])
