@@ -82,6 +82,16 @@ def test_after_silence_a_connection_is_new_and_after_an_answer_it_stays() -> Non
     assert [each for each in connections if each >= 0][:4] == [0, 0, 0, 3]
 
 
+def test_a_write_that_was_to_wait_is_not_only_submitted() -> None:
+    """If it failed, a store that does not wait would be judged by the rules of writes that asked for no waiting."""
+    submitted = Replied(Answer(1, ({"committed": None, "role": "owner", "results": [None]},)))
+    replies: list[Reply | None] = [submitted, None]
+    cluster = FakeCluster(answering=lambda *_: replies.pop(0) if replies else None)
+    recorded = Recorded(drawn(operation(10), operation(20)), cluster)
+    load = [(one.type, one.error) for one in recorded.history.operations if one.phase == "load"]
+    assert load == [("info", "unexpected answer: not confirmed, as was asked for"), ("ok", None)]
+
+
 def test_an_outcome_that_is_known_keeps_the_process() -> None:
     """If it failed, processes would be used up by reads that had no effect and by writes that were never sent."""
     replies: list[Reply] = [NotSent("refused"), Replied(Refusal(1, 7, "read-only")), Lost("reset")]
