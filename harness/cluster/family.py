@@ -117,7 +117,7 @@ class Family:
         except TimeoutError:
             await self.end(leader_ends)
             return Stopped(False, "")
-        return Stopped(True, await self.outlived(deadline_s - time.monotonic()))
+        return Stopped(True, await self.outlived(max(OUTLIVES_S, deadline_s - time.monotonic())))
 
     async def end(self, leader_ends: Callable[[], Awaitable[object]]) -> None:
         """SIGKILL; returns when the end of the leader is known, and all others are dead."""

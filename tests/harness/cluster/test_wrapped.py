@@ -15,7 +15,7 @@ from pathlib import Path
 import psutil  # type: ignore[import-untyped]  # it has no types
 import pytest
 
-from harness.cluster.family import MARK, Family, new_mark, still_listens
+from harness.cluster.family import MARK, OUTLIVES_S, Family, new_mark, still_listens
 from harness.cluster.local.cluster import LocalCluster
 from harness.cluster.local.processes import NodeProcess, StartOptions
 from harness.cluster.place import Place
@@ -126,6 +126,26 @@ def test_who_outlives_the_process_that_was_started_is_ended_and_told(tmp_path: P
 
 
 @pytest.mark.long
+def test_a_node_that_ends_late_leaves_the_others_as_much_time_as_one_that_ends_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """If it failed, processes that end right behind a slow one would be killed, and told as left behind."""
+    given: list[float] = []
+
+    async def outlived(family: Family, patience_s: float) -> str:
+        given.append(patience_s)
+        return ""
+
+    async def ends() -> None: ...
+
+    monkeypatch.setattr(Family, "outlived", outlived)
+    monkeypatch.setattr(Family, "send", lambda *_: None)
+    for patience_s in (0.5, 20.0):
+        assert asyncio.run(Family(0, new_mark("n1")).terminate(ends, patience_s)) == (True, "")
+    assert given[0] == OUTLIVES_S
+    assert OUTLIVES_S < given[1] <= 20
+
+
 def test_who_does_not_end_with_its_node_is_told_at_the_end_of_the_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
