@@ -31,7 +31,7 @@ class Requires(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     operations: Annotated[int, msgspec.Meta(ge=1)] = 50_000
     """Operations that succeeded."""
     kinds_of_faults: Count = 10
-    """Different faults that took effect."""
+    """Different faults of the table that took effect; the steps of a directed schedule are none of them."""
     faults: Count = 200
     """How often faults took effect."""
     seeded_bugs: Share = 0.6

@@ -108,7 +108,7 @@ def _below(rows: Sequence[JudgedRun], bar: Bar) -> Iterator[Lack]:
     yield from _least(bar, "runs", len(rows), "there are")
     yield from _least(bar, "hours", hours, "there are")
     yield from _least(bar, "operations", sum(row.evidence["ok"] for row in rows), "there succeeded")
-    yield from _least(bar, "kinds_of_faults", len(set().union(*effects)), "there took effect")
+    yield from _least(bar, "kinds_of_faults", len(FAULTS.keys() & set().union(*effects)), "there took effect")
     yield from _least(bar, "faults", sum(effect.total() for effect in effects), "there took effect")
 
 

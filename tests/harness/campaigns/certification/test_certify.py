@@ -276,6 +276,17 @@ def test_what_a_bar_requires_is_said_where_it_lacks(rows: list[JudgedRun], sampl
     assert small_budget.text == "runs for each seeded bug: the budget was 2, the bar more requires 3"
 
 
+def test_the_steps_of_a_directed_schedule_are_no_kinds_of_faults(
+    rows: list[JudgedRun], sample: Sample
+) -> None:
+    """If it failed, a plan whose only fault is "holds" would have kinds of faults enough for a release."""
+    steps = [{"name": f"hold-{number}", "took_effect": True} for number in range(30)]
+    evidence = {**rows[0].evidence, "faults": [*rows[0].evidence["faults"], *steps]}
+    more = [msgspec.structs.replace(rows[0], evidence=evidence), *rows[1:]]
+    low = lacks.of_matrix(sample_campaign(sample), more, rows[0].plan.code, Bar())
+    assert lacks.Lack(3, "kinds of faults in effect: there took effect 1, the bar release requires 10") in low
+
+
 def sample_campaign(sample: Sample) -> Campaign:
     return campaign_plan.read(sample.folder / "small.toml")
 
