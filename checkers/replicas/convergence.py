@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from textwrap import shorten
 from typing import Any
 
 import numpy
@@ -307,10 +308,10 @@ def _verdict(history: History, dumps: Sequence[Dump], witnesses: Sequence[Witnes
     }
     result: Result = "unknown"
     if not dumps:
-        summary = "no node gave a final dump"
+        summary = f"no node gave a final dump{_last_error(history)}"
     elif missing:
         agree = "; the other nodes agree" if len(judged) > 1 else ""
-        summary = f"no final dump of {', '.join(missing)}{agree}"
+        summary = f"no final dump of {', '.join(missing)}{_last_error(history)}{agree}"
     elif history.settled is False and not rest.is_quiet:
         summary = "the nodes had not settled when their dumps were taken: nothing can be said of replicas"
     elif not judged:
@@ -325,6 +326,12 @@ def _verdict(history: History, dumps: Sequence[Dump], witnesses: Sequence[Witnes
         details |= {} if keys else {"vacuous": True, "opportunities": 0}
         summary = f"{agree} on all keys ({keys}), and nothing confirmed is missing{without}{others}"
     return concluded(NAME, witnesses, summary, result=result, model=MODEL, details=details)
+
+
+def _last_error(history: History) -> str:
+    """What came of the last dump that failed, in words; "" if none did. It is often a defect of the client."""
+    errors = [f" ({shorten(dump.error, 90)})" for dump in history.dumps if dump.error]
+    return errors[-1] if errors else ""
 
 
 def _untold(rest: Rest) -> str:

@@ -11,6 +11,8 @@ from harness.clients.operations.steps import Asked, Dump, Scan, Transaction
 
 IMPOSSIBLE = ("illegal-parameters", "duplicate-key")
 """How the error of an impossible step begins. Every client uses these words, whatever its store answers."""
+_DUMP_FORM = 'Done([{"spaces": {space: [[key, value], …]}}])'
+_RESULTS_FORM = "Done([one result for each step; of a Scan: [[key, value], …]])"
 
 
 class Completion(msgspec.Struct, frozen=True, gc=False):
@@ -62,10 +64,10 @@ def failed(error: str, *, is_read: bool, role: str | None = None) -> Completion:
     return Completion("fail" if is_read else "info", None, error, role)
 
 
-def unexpected(data: object, *, is_read: bool, role: str | None = None) -> Completion:
-    """The completion for an answer that makes no sense."""
+def unexpected(data: object, *, is_read: bool, role: str | None = None, instead_of: str = "") -> Completion:
+    """The completion for an answer that makes no sense. `instead_of`: the form of one that does."""
     try:
-        text = f"unexpected answer {data!r}"[:200]
+        text = f"unexpected answer{instead_of and f', not {instead_of}:'} {data!r}"[:200]
     except Exception:  # nested too deep, or a class of a user's own
         text = f"unexpected answer, of type {type(data).__name__}, which cannot be shown"
     return failed(text, is_read=is_read, role=role)
@@ -76,7 +78,8 @@ def fitting(outcome: object, asked: Asked) -> Outcome:
     or that no record can hold."""
     if isinstance(outcome, Done | Mismatch | Completion) and _fits(outcome, asked):
         return outcome
-    return unexpected(outcome, is_read=asked.is_read)
+    form = _DUMP_FORM if isinstance(asked, Dump) else _RESULTS_FORM
+    return unexpected(outcome, is_read=asked.is_read, instead_of=form)
 
 
 def can_be_recorded(value: object, as_type: type) -> bool:

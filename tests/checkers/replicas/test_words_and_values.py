@@ -50,6 +50,14 @@ def test_nodes_that_were_not_compared_are_not_said_to_agree() -> None:
     assert agreeing.summary == "no final dump of n3; the other nodes agree"
 
 
+def test_a_missing_dump_says_what_came_of_it() -> None:
+    """A client that gives its dumps another form would be told only that there are none."""
+    asked = {"process": 1, "f": "dump", "node": "n1", "phase": "final"}
+    lines = [{"type": "invoke", **asked}, {"type": "fail", **asked, "error": "unexpected answer 5"}]
+    found = convergence.check(history(*done("write", 2, key="k"), *lines))
+    assert found.summary == "no node gave a final dump (unexpected answer 5)"
+
+
 @pytest.mark.parametrize(("rows", "is_vacuous"), [([], True), ([["k", 2]], False)])
 def test_nodes_that_hold_nothing_agree_on_nothing(rows: list[Any], is_vacuous: bool) -> None:
     """A run in which nothing was written would count as one in which replicas converged."""

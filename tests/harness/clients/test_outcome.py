@@ -60,3 +60,26 @@ def test_an_error_without_words_has_its_kind() -> None:
         "ValueError",
         "timeout",
     ]
+
+
+@pytest.mark.parametrize(
+    ("outcome", "asked", "error"),
+    [
+        (
+            Done({"spaces": {}}),  # type: ignore[arg-type]
+            Dump(),
+            'unexpected answer, not Done([{"spaces": {space: [[key, value], …]}}]): Done(results={',
+        ),
+        (
+            Done([]),
+            READ,
+            "unexpected answer, not Done([one result for each step; of a Scan: [[key, value], …]]): Done(",
+        ),
+    ],
+)
+def test_an_answer_that_does_not_fit_is_told_the_form_that_does(
+    outcome: Done, asked: Asked, error: str
+) -> None:
+    """If it failed, the author of a client would look for the form of a Dump in the code of the harness."""
+    found = fitting(outcome, asked)
+    assert isinstance(found, Completion) and str(found.error).startswith(error)
