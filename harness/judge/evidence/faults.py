@@ -26,6 +26,7 @@ from harness.plan.plan import Plan
 REFUSED: Final = "refused"
 HIDDEN: Final = "beside another fault"
 UNUSED: Final = "nothing was sent on its links"
+UNFILLED: Final = "its links carried less than it lets through"
 UNEXPLAINED: Final = "unexplained"
 ALLOWED: Final[Mapping[str, float]] = {
     REFUSED: 1 / 2,  # the store said no: a fact of the run, and the other half was carried out
@@ -34,13 +35,19 @@ ALLOWED: Final[Mapping[str, float]] = {
 }
 """Reason → the share of the attempts of a kind that may take no effect for this reason.
 
-Two kinds of attempts are not counted: attempts beside another fault, which may have hidden the effect, and attempts on
-links that carried no message, such as those between two replicas of a fixed primary.
+Not counted are attempts beside another fault, which may have hidden the effect; attempts on links that carried no
+message, such as those between two replicas of a fixed primary; and limits that no message had to wait for.
 """
+_LIMITED: Final = (("bytes_delayed", "bytes_queued"), ("packets_held", "packets_queued"))
+"""Counters of a limit, of relays and of containers: what passed through it, and what of that had to wait."""
 _REASONS: Final[Mapping[str, Callable[[FaultSpan], bool]]] = {
     REFUSED: lambda fault: fault.does == "failover" and bool(_detail(fault)),
     "nothing to damage": lambda fault: fault.does == "damage" and fault.counters.get("disks_damaged") == 0,
     UNUSED: lambda fault: fault.counters.get("links_used") == 0 or _lacks_used_shapes(fault),
+    UNFILLED: lambda fault: (
+        fault.does == "bandwidth"
+        and any(fault.counters.get(passed) and fault.counters.get(waited) == 0 for passed, waited in _LIMITED)
+    ),
 }
 """Reason → whether the evidence of a fault that took no effect gives it."""
 _OUTRUN: Final = ("was promoted first", "The term is outdated", "Interfering elections started")

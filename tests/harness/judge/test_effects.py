@@ -152,6 +152,39 @@ def test_a_cut_without_effect_needs_its_reason_and_another_cut_that_took_effect(
     assert words in missing(a_run(*faults).verdict(PLAN_ALL))
 
 
+PASSED = (
+    {"bytes_delayed": 25_748, "bytes_queued": 0},
+    {"packets_held": 73, "packets_queued": 0},
+)
+
+
+def narrow(**counters: int) -> dict[str, Any]:
+    return {"name": "bandwidth", "does": "bandwidth", "took_effect": False, "counters": counters}
+
+
+@pytest.mark.parametrize("counters", PASSED)
+def test_a_limit_above_what_the_store_sends_is_a_fact_of_the_store(counters: dict[str, int]) -> None:
+    """If it failed, default runs of a store of few messages would be inconclusive (PySyncObj, seed 134605)."""
+    verdict = a_run({}, narrow(links_used=6, **counters)).verdict(PLAN_ALL)
+    assert verdict["outcome"] == "valid", verdict["sentence"]
+    (finding,) = [found for found in verdict["findings"] if found["checker"] == "faults"]
+    assert finding["summary"] == (
+        "fault 1 (bandwidth) took no effect (its links carried less than it lets through)"
+    )
+    by_name = msgspec.structs.replace(PLAN, faults=("pause", "bandwidth"))
+    told = missing(a_run({}, narrow(links_used=6, **counters)).verdict(by_name))
+    assert "the fault bandwidth was asked for and never took effect" in told
+
+
+@pytest.mark.parametrize(
+    "counters", [{}, {"bytes_delayed": 0, "bytes_queued": 0}, {"bytes_delayed": 9}, {"packets_held": 9}]
+)
+def test_a_limit_that_nothing_passed_through_is_missing(counters: dict[str, int]) -> None:
+    """If it failed, a limit that was never set would count as one that the store stayed below."""
+    told = missing(a_run({}, narrow(links_used=6, **counters)).verdict(PLAN_ALL))
+    assert "fault 1 (bandwidth) took no effect" in told
+
+
 @pytest.mark.parametrize(("unused", "is_missing"), [(2, False), (1, True), (0, True)])
 def test_a_changing_partition_needs_two_shapes_of_links_with_traffic(unused: int, is_missing: bool) -> None:
     """If it failed, a shape that was not carried out would pass for one on links without traffic."""
