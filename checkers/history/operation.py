@@ -188,6 +188,9 @@ ASKED = frozenset({"write", "put", "append", "add", "enqueue", "cas"})
 """Operations whose value is asked for: an answer has the same one, or none."""
 
 
+_READS = (["r"], ["read"], ["rp"], ["poll"])
+
+
 def answers(invoke: Event, completion: Event) -> bool:
     """Whether the completion is about what was asked: the same operation, key and value to be written.
 
@@ -196,6 +199,9 @@ def answers(invoke: Event, completion: Event) -> bool:
     asked, answered = invoke.value, completion.value
     if completion.f != invoke.f or (completion.key is not None and completion.key != invoke.key):
         return False
+    if invoke.f == "txn" and completion.type == "ok" and answered is None and isinstance(asked, list):
+        # The question stands for the answer, and would say that each read found nothing.
+        return not any(isinstance(micro, list) and micro[:1] in _READS for micro in asked)
     if asked is None or answered is None:
         return True
     if invoke.f == "txn":

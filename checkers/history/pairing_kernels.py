@@ -72,10 +72,11 @@ def pair_columns(
             codes[ROLE, place] = events.role[row]
         if events.mode[row]:
             codes[MODE, place] = events.mode[row]
-        answer = packed >> 2 & 3
+        answer, asked = packed >> 2 & 3, bits[KIND, place]
         if not answer and events.new[row] == ABSENT:
+            if packed & 3 == OK and asked == OTHER:
+                bits[ANSWER, place] = UNTOLD
             continue
-        asked = bits[KIND, place]
         is_same = numbers[OLD, place] == events.old[row] and numbers[NEW, place] == events.new[row]
         if asked or numbers[NEW, place] != ABSENT or packed & 3 == OK:
             if answer == OTHER or asked == OTHER or (answer == TRIPLE and packed & 3 == OK):

@@ -53,6 +53,22 @@ WHOLE = record(
 )
 
 
+@pytest.mark.parametrize("micro", [["r", "x", None], ["append", "x", 1]])
+def test_an_answer_that_lacks_what_was_read_is_refused(tmp_path: Path, micro: list[Any]) -> None:
+    """If it failed, a lost answer would say that each read of its transaction found nothing: a false alarm."""
+    question = {"value": [micro]}
+    (path := tmp_path / "history.jsonl").write_bytes(
+        record(("invoke", 0, "txn", question), ("ok", 0, "txn", {}), ("invoke", 1, "txn", question))
+    )
+    if micro[0] == "append":
+        assert jsonl.read(path).operations[0].value == [micro]
+        return
+    with pytest.raises(
+        HistoryError, match=r"line 3: expected the end of txn with value \[\[r, x, nothing\]\]"
+    ):
+        jsonl.read(path)
+
+
 @pytest.mark.parametrize("name", ["time_ns", "process"])
 def test_what_64_bits_do_not_hold_is_refused(name: str) -> None:
     """If it failed, a check of such a record would end with a traceback."""
