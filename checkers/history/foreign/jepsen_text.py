@@ -5,7 +5,7 @@
     3	:ok	:txn	[[:append 8 2] [:r 8 [1 2]]]
 
 These logs have no clock that could be trusted, so the time of an event is its index. A last line that is cut off
-within its value, or before it, is left out.
+anywhere is left out; a line before it that has lost its type or its f is refused.
 """
 
 from __future__ import annotations
@@ -18,11 +18,12 @@ from checkers.history.foreign import edn
 from checkers.history.foreign.operation_maps import LineOf, Maps, no_operations
 from checkers.history.history import Header
 
+_BEGINS = r"^(?:.*\bjepsen\.util(?:: | - )(?:\[ *\d+ *\] )?)?(?P<process>:?[\w-]+)"
 LINE = re.compile(
-    r"^(?:.*\bjepsen\.util(?:: | - )(?:\[ *\d+ *\] )?)?(?P<process>:?[\w-]+)\s+:(?P<type>invoke|ok|fail|info)"
-    r"\s+:(?P<f>[^\s,\[\](){}\"]+)(?P<rest>.*)$",
-    re.MULTILINE,
+    _BEGINS + r"\s+:(?P<type>invoke|ok|fail|info)\s+:(?P<f>[^\s,\[\](){}\"]+)(?P<rest>.*)$", re.MULTILINE
 )
+_LIKE_IT = re.compile(_BEGINS + r"[^\S\n]+:.*$", re.MULTILINE)
+"""A word and a keyword: no other line of a log begins so."""
 
 LOG = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}\S*\s+[A-Z]+\s+\[[^\]\n]+\] \S+: ")
 """How a jepsen.log begins: it may have no operation."""
@@ -32,8 +33,21 @@ def parse(text: str) -> Maps:
     """The operation maps in such a log. Raises HistoryError if it holds no operations or they do not pair."""
     matches = list(LINE.finditer(text))
     torn = None
-    if matches and matches[-1].end() == len(text) and _is_cut(matches[-1]["rest"]):
-        torn = f"line {edn.line_of(text, matches.pop().end())} was torn off and is left out"
+    last = text.rfind("\n") + 1
+    has_half = bool(matches) and matches[-1].end() == len(text) and _is_cut(matches[-1]["rest"])
+    if has_half:
+        matches.pop()
+    if has_half or (text[last:].strip() and LINE.search(text, last) is None):
+        torn = f"line {edn.line_of(text, len(text))} was torn off and is left out"
+    whole = {match.start() for match in matches}
+    for match in _LIKE_IT.finditer(text, 0, last):
+        if match.start() not in whole:
+            raise HistoryError(
+                expected="process :type :f value",
+                came=repr(text[match.start("process") : match.end()][:60]),
+                attempt="give the file as Jepsen wrote it, or remove the line",
+                line=edn.line_of(text, match.start("process")),
+            )
     if not matches:
         raise no_operations("a log without a line of jepsen.util, so the test ended before the first")
 

@@ -387,6 +387,26 @@ def test_a_log_that_is_cut_off_has_no_half_operation(end: str) -> None:
         told(f"{log}3\t:ok\t:cas\t]")
 
 
+@pytest.mark.parametrize(
+    "end", ["3", "3\t:o", "3\t:ok", "3\t:ok\t:", "INFO  jepsen.ut", "INFO  jepsen.util - 3\t:in"]
+)
+def test_a_log_may_be_cut_off_before_the_operation(end: str) -> None:
+    """If it failed, a log that lacks its end would be valid without a word about that."""
+    history = told(f"3\t:invoke\t:write\t1\n3\t:ok\t:write\t1\n{end}")
+    assert history.torn == "line 3 was torn off and is left out"
+    assert len(history.operations) == 1
+
+
+@pytest.mark.parametrize(
+    "line", ["3\t:oj\t:write\t1", "3\t:ok\t:", "INFO  jepsen.util - 3\t:invo\t:write\t1"]
+)
+def test_an_operation_without_its_type_or_f_is_refused(line: str) -> None:
+    """If it failed, a damaged line would be left out as one of another kind, and the rest be valid."""
+    with pytest.raises(HistoryError, match="line 2: expected process :type :f value, got '3"):
+        told(f"3\t:invoke\t:write\t1\n{line}\n4\t:invoke\t:read\tnil\n4\t:ok\t:read\t1\n")
+    assert len(told("3\t:invoke\t:write\t1\n:valid? true\n{:perf :x}\nat\n:a b\n").operations) == 1
+
+
 def test_a_pipe_is_read_whole() -> None:
     """If this fails, what comes through a pipe is judged without its beginning."""
     line = (
