@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -37,6 +38,12 @@ def etcd_report(folder: Path) -> Maps:
     files = []
     for path in _clients(folder):
         name = str(path.relative_to(folder))
+        if not path.is_file():
+            raise HistoryError(
+                expected="a folder of each client, with its operations.json and watch.json",
+                came=f"{name}, which is no file or cannot be followed",
+                attempt="copy the report again, whole: without this client's operations it would be an anomaly",
+            )
         try:
             values = json_values.parse(path.read_bytes(), "operations of etcd's clients")
         except HistoryError as error:
@@ -53,5 +60,7 @@ def etcd_report(folder: Path) -> Maps:
 
 
 def _clients(folder: Path) -> list[Path]:
-    clients = sorted(path for path in folder.iterdir() if _CLIENT.fullmatch(path.name) and path.is_dir())
-    return [path / name for path in clients for name in _FILES if (path / name).is_file()]
+    """The clients' files; one of another kind must not be taken for that of a client without operations."""
+    clients = sorted(path for path in folder.iterdir() if _CLIENT.fullmatch(path.name) and not path.is_file())
+    files = [path / name for path in clients for name in _FILES if os.path.lexists(path / name)]
+    return files and sorted([*files, *(path for path in clients if not path.is_dir())])

@@ -400,6 +400,17 @@ def test_watches_alone_are_judged_as_watches() -> None:
     assert judged.result == "valid" and [one.checker for one in judged.verdicts] == ["etcd-watch"]
 
 
+@pytest.mark.parametrize("place", ["client-1/operations.json", "client-3"])
+def test_a_client_whose_file_cannot_be_followed_is_refused(tmp_path: Path, place: str) -> None:
+    """If it failed, changes by a client whose file was not copied would be an anomaly: no request made them."""
+    shutil.copytree(REPORT, tmp_path / "report")
+    lost = tmp_path / "report" / place
+    shutil.rmtree(lost) if lost.is_dir() else lost.unlink()
+    lost.symlink_to("elsewhere")
+    with pytest.raises(HistoryError, match=f"got {place}, which is no file"):
+        foreign.read(tmp_path / "report")
+
+
 def test_a_damaged_report_is_one_line(tmp_path: Path) -> None:
     """A report that was copied in part would be judged as if it were whole, or end in a traceback."""
     text = (REPORT / "client-1" / "operations.json").read_text()
