@@ -32,7 +32,8 @@ WRITERS = frozenset({"write", "cas", "add", "txn"})
 
 
 def check(history: History) -> Verdict:
-    """Whether every acknowledged effect is in every final state. `details`: acknowledged, final_states, nodes."""
+    """Whether every acknowledged effect is in every final state. `details`: acknowledged (to cells that any of them
+    shows), final_states, nodes."""
     written = _effects_of_cells(history)
     is_complete = caught_up(history)
     finals = [
@@ -43,9 +44,10 @@ def check(history: History) -> Verdict:
         for sight in sights(operation)
     ]
     witnesses: list[Witness] = []
+    every: list[Operation] = []
     for cell, cell_finals in _by_cell(finals).items():
         witnesses += _lost(history, cell, written.get(cell, ()), cell_finals)
-    every = [effect.operation for of_cell in written.values() for effect in of_cell]
+        every += (effect.operation for effect in written.get(cell, ()))
     acknowledged = sum(operation.type == "ok" for operation in every)
     submitted = sum(operation.is_submitted for operation in every)
     details: dict[str, Any] = {

@@ -494,6 +494,16 @@ def test_a_set_that_shows_nothing_has_lost_its_elements() -> None:
     assert _final([7], ("add", 7)) == []
 
 
+def test_a_cell_that_no_final_state_shows_is_not_counted() -> None:
+    """A green light ("1 acknowledged effects are in 1 final states"): the only final state is that of another cell."""
+    asked = Line("invoke", 0, "add", 7, key="x"), Line("ok", 0, "add", 7, key="x")
+    for key, counted in (("y", 0), ("x", 1)):
+        read = {"f": "read", "key": key, "phase": "final"}
+        final = Line("invoke", 1, **read), Line("ok", 1, value=[7] if key == "x" else [], **read)
+        verdict = CHECKERS["durability"](history_of((*asked, *final)))
+        assert (verdict.details["acknowledged"], verdict.result) == (counted, ["unknown", "valid"][counted])
+
+
 def test_a_cell_to_which_a_value_was_written_twice_is_not_judged() -> None:
     """A write may be replaced by one of the same value, of which no read tells the two apart."""
     assert len(_final(1, ("write", 1), ("write", 2))) == 1
