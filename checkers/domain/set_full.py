@@ -233,7 +233,7 @@ def _verdict(witnesses: list[Witness], elements: Sequence[Element], reads: int) 
             f"never read, so nothing is known of them: {many(never, 'element')}",
         ]
     valid = f"no element was lost ({many(len(known), 'element')}, {many(reads, 'read')})"
-    return verdict(NAME, MODEL, witnesses, details, judged=reads and len(known), valid=valid)
+    return verdict(NAME, MODEL, witnesses, details, judged=reads and len(lost) + len(there), valid=valid)
 
 
 def _spread(latencies_ms: list[float]) -> dict[str, float]:

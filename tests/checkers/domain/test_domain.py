@@ -374,13 +374,15 @@ def test_an_element_that_a_read_shows_beside_one_that_lacks_it_is_not_lost() -> 
 
 
 def test_an_element_that_no_read_can_have_missed_was_stable_at_no_time() -> None:
-    """Elements of which nothing is known would make the store look quick."""
-    details = _set_full(
+    """Elements of which nothing is known would make the store look quick, or pass for kept."""
+    lines = (
         *(Line("invoke", 1, "read"), Line("ok", 1, "read", [])),
         *(Line("invoke", 0, "add", 7), Line("ok", 0, "add", 7)),
     )
+    details = _set_full(*lines)
     assert (details["never_read"], details["stable_ms"]) == (1, {})
     assert details["findings"] == ["never read, so nothing is known of them: 1 element"]
+    assert CHECKERS["set-full"](history_of(lines)).result == "unknown"
 
 
 def test_an_element_that_a_final_read_lacks_is_lost_and_not_stale() -> None:
