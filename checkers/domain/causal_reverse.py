@@ -31,7 +31,7 @@ MODEL = "what is seen was preceded by all that was over before it"
 def check(history: History) -> Verdict:
     """Whether reads keep the writes' order in real time. `details`: reads, writes. Raises ModelError."""
     witnesses: list[Witness] = []
-    reads = writes = 0
+    reads = writes = judged = 0
     for key, operations in by_key(history.select(f=("write", "read"))).items():
         written = [write for write in operations if write.f == "write" and write.type != "fail"]
         acknowledged = sorted(
@@ -45,13 +45,13 @@ def check(history: History) -> Verdict:
         writes += len(written)
         for read in operations:
             if read.f == "read" and read.type == "ok" and is_judged(read):
-                reads += 1
+                reads, judged = reads + 1, judged + bool(written)
                 shown_values = {*map(identity, listed(read))}
                 witnesses += _from_nowhere(key, read, by_value, failed)
                 witnesses += _reversed(key, read, shown_values, by_value, acknowledged)
     details = {"reads": reads, "writes": writes}
     valid = f"{many(reads, 'read')} kept the order of {many(writes, 'write')}"
-    return verdict(NAME, MODEL, witnesses, details, judged=reads and writes, valid=valid)
+    return verdict(NAME, MODEL, witnesses, details, judged=judged, valid=valid)
 
 
 def _from_nowhere(

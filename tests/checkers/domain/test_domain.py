@@ -506,6 +506,14 @@ def test_a_cell_that_no_final_state_shows_is_not_counted() -> None:
         assert (verdict.details["acknowledged"], verdict.result) == (counted, ["unknown", "valid"][counted])
 
 
+def test_a_read_of_another_collection_judges_no_order() -> None:
+    """A green light: "1 read kept the order of 1 write", of which the read shows nothing."""
+    wrote = Line("invoke", 0, "write", 7, key="x"), Line("ok", 0, "write", 7, key="x")
+    for key, result in (("y", "unknown"), ("x", "valid")):
+        read = Line("invoke", 1, "read", key=key), Line("ok", 1, "read", [], key=key)
+        assert CHECKERS["causal-reverse"](history_of((*wrote, *read))).result == result
+
+
 def test_a_cell_to_which_a_value_was_written_twice_is_not_judged() -> None:
     """A write may be replaced by one of the same value, of which no read tells the two apart."""
     assert len(_final(1, ("write", 1), ("write", 2))) == 1
