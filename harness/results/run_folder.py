@@ -300,11 +300,15 @@ def resolve(path: Path) -> RunFolder:
     """The run of a path that a user gave: its folder, or a file in it; WrongUse if there is none."""
     if not path.exists():
         raise WrongUse(f"{path} does not exist; try: results/latest, or the path from another folder")
-    if not path.is_dir() and not path.is_file():  # what a pipe gives can be read once
-        raise WrongUse(f"{path} is no file and no folder; try: save to a file what it gives, and check that")
     folder = path if path.is_dir() else path.parent
     is_of_a_run = path.is_dir() or path.name in FILES
-    if not is_of_a_run or not (folder / HISTORY).exists():
+    is_run = is_of_a_run and (folder / HISTORY).exists()
+    pipes = (part for part in folder.rglob("*") if part.is_fifo() and is_read(str(part.relative_to(folder))))
+    # What a pipe gives can be read once, and is waited for.
+    odd = next(pipes if is_run else iter(()), None) if path.is_dir() or path.is_file() else path
+    if odd is not None:
+        raise WrongUse(f"{odd} is no file and no folder; try: save to a file what it gives, and check that")
+    if not is_run:
         raise WrongUse(
             f"{path} is no run: expected a folder with {HISTORY} in it; try: results/latest, or qsync run first"
         )

@@ -213,6 +213,19 @@ def test_what_is_no_run_is_one_line(tmp_path: Path, path: str, said: str) -> Non
         resolve(tmp_path / path)
 
 
+@pytest.mark.parametrize("name", ["hashes.json", "verdict.json", "nodes/n1/log.jsonl"])
+def test_a_run_with_a_pipe_among_its_files_is_refused(tmp_path: Path, name: str) -> None:
+    """If it failed, each verb would wait for ever for the pipe. One that no verb reads does not matter."""
+    folder = RunFolder.create(tmp_path, PLAN)
+    jsonl.write(folder.history, HEADER, [])
+    (folder.nodes / "n1").mkdir(parents=True)
+    os.mkfifo(folder.nodes / "n1" / "control")
+    assert resolve(folder.path).path == folder.path.resolve()
+    os.mkfifo(folder.path / name)
+    with pytest.raises(WrongUse, match=f"{name} is no file and no folder"):
+        resolve(folder.path)
+
+
 def test_the_outcome_of_a_run_is_that_of_its_verdict(tmp_path: Path) -> None:
     """If it failed, retention would remove an anomaly, or a campaign publish a run that nobody judged."""
     for verdict, outcome in (
