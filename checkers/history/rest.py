@@ -54,9 +54,8 @@ def at_rest(history: History) -> Rest:
     owner = (history.header.owner,) if history.header.owner in members else ()
     if history.settled:
         reports = [event.value for event in history.told("harness", UNSETTLED)]
-        untold = tuple(
-            node for node in members if reports and node in (reports[-1] or ()) and node not in owner
-        )
+        told = reports[-1] if reports and isinstance(reports[-1], list) else ()
+        untold = tuple(node for node in members if node in told and node not in owner)
         return Rest(tuple(node for node in members if node not in untold), untold)
     return _waited_in_vain(history, members, owner)
 

@@ -185,6 +185,13 @@ def test_the_owner_has_settled_without_a_position() -> None:
     assert at_rest(history(unequal({**STILL, "n1": None}))).settled == ("n2", "n3", "n1")
 
 
+@pytest.mark.parametrize("value", [None, 5, True, {"n2": 1}])
+def test_a_report_that_is_no_list_of_nodes_tells_nothing(value: Any) -> None:
+    """If it failed, one edited line of a record would end its judgement with a traceback."""
+    report = {"process": "harness", "f": "unsettled", "type": "info", "at_ms": UNTIL_MS, "value": value}
+    assert at_rest(history([*unequal(STILL, settled=True), report])).settled == NODES
+
+
 def test_the_last_report_tells_which_nodes_are_unsettled() -> None:
     """If it failed, a node that reported its position in the end would not be judged."""
     lines = unequal({}, settled=True)
