@@ -86,6 +86,7 @@ def system_of(name: str, systems: Mapping[str, System]) -> System:
 
 
 def of_file(path: str) -> ModuleType:
+    path = str(Path(path).absolute())  # as `__file__` is: else each node would have a module of its own
     name = f"hosted_{Path(path).stem}"
     if name in sys.modules and sys.modules[name].__file__ == path:
         return sys.modules[name]

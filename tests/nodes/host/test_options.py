@@ -36,6 +36,16 @@ def test_a_file_that_cannot_be_run_is_one_sentence_each_time(code: str, tmp_path
             system_of(f"{file}:f", SYSTEMS)
 
 
+def test_a_file_is_one_module_by_a_relative_path_as_well(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If it failed, each node of a simulated store would have classes of its own, and match no message of another."""
+    (tmp_path / "my_relative_store.py").write_text("def f(config): ...")
+    monkeypatch.chdir(tmp_path)
+    first, second = (system_of(f"{path}my_relative_store.py:f", SYSTEMS) for path in ("", "./"))
+    assert first is second is system_of(f"{tmp_path}/my_relative_store.py:f", SYSTEMS)
+
+
 @pytest.mark.parametrize("host", ["", "a..b", "a" * 64, "ä" * 64])
 @pytest.mark.parametrize("option", ["--peer=n2=", "--listen="])
 def test_a_host_that_no_look_up_takes_is_refused(option: str, host: str) -> None:
