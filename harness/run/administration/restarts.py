@@ -80,12 +80,12 @@ class Restarts:
             self._deployed.deadline_ns(),
         )
         self._deployed.tell_quorum(self._fault, settled=True)
-        first_ns = min(self._seen_ns.values(), default=None)
+        is_all = len(self._seen_ns) == len(self._fault.nodes)
         return Evidence(
-            took_effect=len(self._seen_ns) == len(self._fault.nodes),
+            took_effect=is_all,
             asked_ns=self._asked_ns,
-            first_effect_ns=first_ns,
-            all_in_effect_ns=first_ns,
+            first_effect_ns=min(self._seen_ns.values(), default=None),
+            all_in_effect_ns=max(self._seen_ns.values()) if is_all else None,
             heal_asked_ns=heal_asked_ns,
             last_effect_ns=self._deployed.cluster.now_ns(),
             healed=healed,
