@@ -400,7 +400,7 @@ class ContainerNodes(NodeBook):
     def _how_it_ended(self, node: str) -> Ended:
         state = self._state(node)
         code = int(state.get("ExitCode", 0))
-        how = f"signal {code - 128}" if code > 128 else f"exit {code}"
+        how = f"signal {code - 128}" if 128 < code <= 192 else f"exit {code}"
         starved = kernel_log.ended_in_group(self._containers[node].id, self._began_ns.get(node, 0))
         if not starved and state.get("OOMKilled"):
             starved = "OOMKilled, the Docker daemon says"

@@ -228,13 +228,13 @@ def test_a_node_that_another_fault_has_killed_ends_in_order(monkeypatch: pytest.
     assert asyncio.run(scene())
 
 
-@pytest.mark.parametrize("code", [1, 2])
+@pytest.mark.parametrize("code", [1, 2, 255])
 @pytest.mark.parametrize("way", ["kill", "terminate"])
 def test_who_had_given_up_just_before_it_was_killed_has_crashed(
     monkeypatch: pytest.MonkeyPatch, way: str, code: int
 ) -> None:
-    """If it failed, a server that panics (exit 2 in Go) would go untold whenever a kill came before the next look; told
-    to end in order it may say so."""
+    """If it failed, a server that panics (exit 2 in Go, 255 elsewhere) would go untold whenever a kill came before the
+    next look; told to end in order it may say so."""
 
     async def scene() -> None:
         api = Api()
