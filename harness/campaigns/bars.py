@@ -68,15 +68,12 @@ class Bar(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def lower(self) -> str:
         """The numbers that are lower than in `release`, in words; empty for a bar that is as high."""
-        release = Requires()
-        names = [
-            name
+        numbers = [
+            (getattr(self.requires, name), getattr(BARS[RELEASE], name), WORDS[name])
             for name in Requires.__struct_fields__
-            if getattr(self.requires, name) < getattr(release, name)
         ]
         return ", ".join(
-            f"{getattr(self.requires, name):,g} instead of {getattr(release, name):,g} {WORDS[name]}"
-            for name in names
+            f"{one:,.10g} instead of {least:,.10g} {word}" for one, least, word in numbers if one < least
         )
 
     @property

@@ -291,6 +291,14 @@ def sample_campaign(sample: Sample) -> Campaign:
     return campaign_plan.read(sample.folder / "small.toml")
 
 
+def test_a_bar_that_is_a_little_lower_shows_by_how_much() -> None:
+    """If it failed, a certificate would say "0.5 instead of 0.5 hours of load"."""
+    lower = Bar(name="less", requires=Requires(hours=0.4999999, operations=49_999)).lower
+    assert lower == (
+        "0.4999999 instead of 0.5 hours of load, 49,999 instead of 50,000 operations that succeeded"
+    )
+
+
 def test_a_lower_bar_stands_in_the_first_line(sample: Sample) -> None:
     """If it failed, a trial would look like a release."""
     text = page.html(sample.certificate)
