@@ -159,7 +159,7 @@ def log_of(master: str, records: Sequence[Record], damage: str = "") -> Log:
     for place, record in enumerate(records, 1):
         try:
             rows.append(_row(master, place, record))
-        except (TypeError, ValueError, LookupError) as error:
+        except (TypeError, ValueError, LookupError, RecursionError) as error:
             return Log(master, rows, f"record {place} of {master} cannot be read: {error}")
     return Log(master, rows, damage)
 

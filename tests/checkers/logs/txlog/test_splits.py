@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
+from functools import partial, reduce
 from typing import Any
 
 import pytest
@@ -274,7 +274,9 @@ def test_what_a_master_made_since_the_freeze_is_kept() -> None:
         ["made", 1, 1, "n1-1", None],
         ["made", 1, 1, "n1-1", [7]],
         ["restored", True, b"12345678"],
+        ["strategy", reduce(lambda inner, _: [inner], range(2_000), [])],
     ],
+    ids=lambda record: str(record[0]),
 )
 def test_a_malformed_record_is_damage(record: list[Any]) -> None:
     """If it failed, a damaged log would end a checker with a traceback, or be judged by what it does not say."""
