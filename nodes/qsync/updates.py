@@ -33,13 +33,17 @@ _ARGUMENTS = dict.fromkeys("=!+-&|^#", 3) | {":": 5}
 _TOKEN = re.compile(r"""\[(\d{1,9})\]|\[(?:"([^"]*)"|'([^']*)')\]|\.?([^\W\d]\w*)""")
 
 
+Path = tuple[int | str | Rejected, ...]
+"""Positions and keys; the last one may be why the rest of the path is none, which counts when it is to be followed."""
+
+
 @dataclass(frozen=True, slots=True)
 class Operation:
     """`field` counts from 0, from the end if negative; `path` leads into its value; `name`: as the client sent it."""
 
     verb: str
     field: int
-    path: tuple[int | str, ...]
+    path: Path
     name: str | None
     arguments: tuple[object, ...]
 
@@ -115,9 +119,7 @@ def _read(number: int, fields: object, names: Sequence[str], index_base: int) ->
     return operation
 
 
-def _place(
-    verb: str, field: object, names: Sequence[str], index_base: int
-) -> tuple[int, tuple[int | str, ...], str | None]:
+def _place(verb: str, field: object, names: Sequence[str], index_base: int) -> tuple[int, Path, str | None]:
     if type(field) is int:
         if not -_INT32 <= field < _INT32:
             raise Rejected(Code.UPDATE_ARG_TYPE, verb, 1, "an integer")
@@ -129,6 +131,8 @@ def _place(
     if field in names:
         return names.index(field), (), field
     first, *path = _tokens(field)
+    if isinstance(first, Rejected):
+        raise first
     if isinstance(first, str):
         if first not in names:
             raise Rejected(Code.NO_SUCH_FIELD_NAME, field)
@@ -136,21 +140,25 @@ def _place(
     return first, tuple(path), field
 
 
-def _tokens(path: str) -> list[int | str]:
-    tokens: list[int | str] = []
+def _tokens(path: str) -> Path:
+    tokens: list[int | str | Rejected] = []
     place = 0
     while place < len(path):
         token = _TOKEN.match(path, place)
-        if token is None or (token[1] and not int(token[1])):  # positions count from 1, and `[00]` is 0, too
-            raise Rejected(
-                Code.ILLEGAL_PARAMS, f"Field '{path}' UPDATE error: invalid JSON in position {place + 1}"
-            )
-        number, double, single, name = token.groups()
+        number, double, single, name = token.groups() if token is not None else (None,) * 4
+        lacks_dot = name is not None and place > 0 and path[place] != "."
+        if (
+            token is None or lacks_dot or (number and not int(number))
+        ):  # positions count from 1, and `[00]` is 0, too
+            # Behind the dot or bracket, if something stands there.
+            is_behind = path[place] == "." or (path[place] == "[" and place + 1 < len(path))
+            why = f"invalid JSON in position {place + is_behind + 1}"
+            return (*tokens, Rejected(Code.UPDATE_FIELD, f"'{path}'", why))
         tokens.append(int(number) - 1 if number else next(x for x in (double, single, name) if x is not None))
         place = token.end()
     if not tokens:
         raise Rejected(Code.NO_SUCH_FIELD_NAME, path)
-    return tokens
+    return tuple(tokens)
 
 
 def _check_arguments(operation: Operation, index_base: int) -> None:
@@ -158,9 +166,7 @@ def _check_arguments(operation: Operation, index_base: int) -> None:
     match verb:
         case "+" | "-" if type(arguments[0]) not in (int, float):
             raise _wrong_type(operation, "a number")
-        case "&" | "|" | "^" if not _is_unsigned(arguments[0]):
-            raise _wrong_type(operation, "a positive integer")
-        case "#" if not _is_unsigned(arguments[0]):
+        case "&" | "|" | "^" | "#" if not _is_unsigned(arguments[0]):
             raise _wrong_type(operation, "a positive integer")
         case "#" if arguments[0] == 0:
             raise Rejected(Code.UPDATE_FIELD, operation.said, "cannot delete 0 fields")
@@ -250,8 +256,10 @@ def _apply_within(level: _Level, operation: Operation) -> None:
     level.touched[located.field] = _Touched.WITHIN
 
 
-def _changed(value: object, path: tuple[int | str, ...], operation: Operation) -> object:
+def _changed(value: object, path: Path, operation: Operation) -> object:
     token, rest = path[0], path[1:]
+    if isinstance(token, Rejected):
+        raise token
     if not rest and operation.verb in "=!":
         return _with_new(value, token, operation)
     match value, token:
@@ -283,7 +291,7 @@ def _with_new(value: object, token: int | str, operation: Operation) -> object:
 
 
 def _changed_map(
-    value: dict[object, object], key: str, rest: tuple[int | str, ...], operation: Operation
+    value: dict[object, object], key: str, rest: Path, operation: Operation
 ) -> dict[object, object]:
     if rest:
         return {**value, key: _changed(value[key], rest, operation)}

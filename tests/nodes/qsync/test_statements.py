@@ -161,8 +161,27 @@ def test_a_truth_is_no_number_to_add() -> None:
 
 def test_a_path_with_a_long_number_leads_nowhere() -> None:
     """If it failed, the node would end by a request of a client."""
-    with pytest.raises(Rejected, match="invalid JSON in position 1"):
+    with pytest.raises(Rejected, match="invalid JSON in position 2"):
         evaluated(space(("a", [1])), ["update", "s", "a", [["=", f"[{'1' * 5000}]", 2]]])
+
+
+@pytest.mark.parametrize(
+    ("path", "position"),
+    [("[2]..b", 5), ("[2][", 4), ("[2][0]", 5), ("[2]x", 4), ("[0]", 2), ("..a", 2), (".", 2)],
+)
+def test_a_path_that_is_none_is_refused_as_by_2_6(path: str, position: int) -> None:
+    """If it failed, clients would get another error, or an upsert be refused whose operation 2.6.0 leaves out."""
+    with pytest.raises(Rejected) as refused:
+        evaluated(space(("a", [1])), ["update", "s", "a", [["=", path, 2]]])
+    assert refused.value.code == 29
+    assert str(refused.value) == f"Field '{path}' UPDATE error: invalid JSON in position {position}"
+    upsert = ["upsert", "s", ["a", [1]], [["=", path, 2], ["!", 2, "b"]]]
+    if path.startswith("[2]"):
+        (change,) = evaluated(space(("a", [1])), upsert).changes
+        assert change.tuple is not None and change.tuple[0] == "a" and "b" in change.tuple
+    else:
+        with pytest.raises(Rejected, match="invalid JSON"):
+            evaluated(space(("a", [1])), upsert)
 
 
 @pytest.mark.parametrize("path", ["[00]", "[2][00]"])
