@@ -144,11 +144,8 @@ class _Parser:
         self._depth = 0
 
     def whole(self) -> float:
-        if (
-            len(self._tokens) == 1
-            and self._tokens[0].isidentifier()
-            and self._tokens[0] not in self._variables
-        ):
+        only = self._tokens[0] if len(self._tokens) == 1 else ""
+        if only.isidentifier() and only not in self._variables:
             raise BadQuorum("Expression should return a number")  # Lua knows no such name: it is nil
         value = self._sum()
         if self._place < len(self._tokens):

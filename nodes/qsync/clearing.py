@@ -18,7 +18,6 @@ from nodes.iproto.codes import Code
 from nodes.iproto.messages import Response
 from nodes.kernel.effects import Effect, Log, Send
 from nodes.kernel.events import Instant
-from nodes.kernel.vclock import Vclock
 from nodes.qsync.commits import Commits
 from nodes.qsync.keys import Rejected, Tuple
 from nodes.qsync.service import Caller, Function
@@ -119,8 +118,7 @@ class Clearing:
             self._force(limbo.owner_id, now)
 
     def _force(self, owner: int, now: Instant) -> None:
-        vclocks: Sequence[Vclock | Mapping[int, int]] = self._vclocks()
-        lsns = sorted((vclock.get(owner, 0) for vclock in vclocks), reverse=True)
+        lsns = sorted((vclock.get(owner, 0) for vclock in self._vclocks()), reverse=True)
         quorum = self._commits.options.quorum_size
         lsn = lsns[quorum - 1] if len(lsns) >= quorum else 0
         self._out.append(Log("warning", "clearing the queue", {"owner": owner, "confirmed_to": lsn}))

@@ -16,7 +16,7 @@ no last part. REGISTER makes such a replica a member.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import count
 
@@ -182,8 +182,7 @@ class Hosting:
             yield Rows((promote,))
         yield JoinSnapshot(request.sync)
 
-    def _rows_between(self, begin: Vclock | object, end: Vclock) -> Iterable[Row]:
-        assert isinstance(begin, dict)
+    def _rows_between(self, begin: Mapping[int, int], end: Vclock) -> Iterable[Row]:
         for row in self._journal.rows:
             if begin.get(row.replica_id, 0) < row.lsn <= end.get(row.replica_id, 0):
                 yield row
