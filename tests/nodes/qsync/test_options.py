@@ -82,6 +82,7 @@ def test_a_wrong_option_is_refused_and_nothing_is_set(name: object, value: objec
         ("wal_max_size", 5),
         ("wal_mode", "write"),
         ("instance_uuid", "abc"),
+        ("replication_anon", 0),
         ("replication", ["127.0.0.1:3301"]),
         ("listen", "127.0.0.1:3302"),
     ],
