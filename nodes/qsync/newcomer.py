@@ -37,6 +37,7 @@ class Newcomer:
         self._commits = parts.commits
         self._retention = parts.retention
         self._links = parts.applier_links
+        self._appliers = parts.appliers
         self._relays = parts.relays
         self._out = parts.out
         self._drop = parts.drop
@@ -163,9 +164,9 @@ class Newcomer:
                 self._retention.failed()
                 self._journal.skip_tokens(token + 1)
                 self._out.append(Log("error", "what we joined with cannot be written", {"error": error}))
+                for applier in self._appliers.values():
+                    applier.turn_off()  # the answers to its calls were not taken: `beat` calls anew
                 self._beat(now)
-            case _:
-                pass
 
     def _stored(self) -> list[str]:
         """The names of the files before the JOIN."""

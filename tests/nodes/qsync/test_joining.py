@@ -6,11 +6,23 @@ from dataclasses import replace
 
 import pytest
 
-from nodes.iproto.messages import Answer, Join, JoinMeta, JoinSnapshot, RaftState, Refusal, Rows, Stage
-from nodes.kernel.events import Received
+from nodes.iproto.messages import (
+    Answer,
+    Ballot,
+    Join,
+    JoinMeta,
+    JoinSnapshot,
+    RaftState,
+    Refusal,
+    Rows,
+    Stage,
+)
+from nodes.kernel.effects import Connect, Effect, Persist
+from nodes.kernel.events import Connected, ConnectFailed, Event, Instant, PersistFailed, Received, Started
 from nodes.qsync.bootstrap import first_tuples, insert_row
 from nodes.qsync.configuration import CLEANUP_DELAY_NS, Configuration, Identity
 from nodes.qsync.joining import REPLICAS_MAX
+from nodes.qsync.replica import Replica
 from nodes.world.network import MILLISECOND
 from tests.nodes.qsync.conversation import UUID, Conversation, configuration
 from tests.nodes.qsync.virtual_cluster import NAMES, Asked, VirtualCluster, memory
@@ -341,3 +353,30 @@ def test_a_vote_holds_when_its_node_joins_anew() -> None:
     conversation.happen("n3 answers")
     assert conversation.happen("n3 is candidate in term 3 with {1: 9}") == []
     assert conversation.node.election.vote == 1
+
+
+def test_a_node_whose_join_cannot_be_written_calls_every_peer_again() -> None:
+    """Broken, a peer that was called before a full disk is never called again: a cluster waits for it for good."""
+    node, now_ns = Replica(joiner()), 1_000_000_000
+
+    def step(event: Event) -> list[Effect]:
+        return list(node.step(event, Instant(now_ns, now_ns)))
+
+    def called(effects: list[Effect]) -> list[str]:
+        return [effect.peer for effect in effects if isinstance(effect, Connect)]
+
+    assert called(step(Started({}))) == list(NAMES)
+    step(Connected(1, "n1"))
+    rows = Rows(tuple(insert_row(pair, 0) for pair in first_tuples(configuration("n1"))))
+    answers = (
+        Ballot(0, False, {1: 1}, {}, False),
+        Stage(0, {1: 1}),
+        rows,
+        Stage(0, {1: 1}),
+        Stage(0, {1: 1}),
+    )
+    effects = [effect for message in answers for effect in step(Received(1, message))]
+    records = tuple(effect.token for effect in effects if isinstance(effect, Persist))
+    assert len(records) == 2
+    step(ConnectFailed("n2", "connection refused"))
+    assert called(step(PersistFailed(records, "no space left on device"))) == list(NAMES)
