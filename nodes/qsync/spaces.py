@@ -189,8 +189,8 @@ def narrower(one: str, other: str) -> str | None:
 
 
 def _field_rules(definition: SpaceDefinition) -> list[tuple[str, bool]]:
-    """(type, may be nil or missing) of each field that the format or an index names."""
-    rules = [(entry.type, entry.is_nullable or entry.type == "any") for entry in definition.format]
+    """(type, may be missing) of each field that the format or an index names. What may be missing may be nil."""
+    rules = [(entry.type, entry.is_nullable) for entry in definition.format]
     if definition.engine == "sysview":
         return rules
     for index in definition.indexes:
