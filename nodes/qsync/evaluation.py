@@ -17,7 +17,7 @@ from nodes.iproto.messages import Key, Row, Type
 from nodes.iproto.packing import pack
 from nodes.qsync.definitions import IndexDefinition
 from nodes.qsync.journal import Draft
-from nodes.qsync.keys import Rejected, Tuple, exact_key
+from nodes.qsync.keys import Part, Rejected, Tuple, exact_key
 from nodes.qsync.spaces import Change, Space, Transaction, key_of_tuple, unique_key
 from nodes.qsync.system_spaces import TRUNCATE
 from nodes.qsync.updates import read_operations, updated
@@ -104,7 +104,9 @@ class Evaluation:
             return exact_key(key, index.parts)
         if not index.is_unique:
             raise Rejected(Code.MORE_THAN_ONE_TUPLE)
-        wanted = exact_key(key, index.parts)
+        wanted = exact_key(
+            key, [Part(part.field, part.type) for part in index.parts]
+        )  # of nil there may be many
         for primary_key in self._keys(space):
             value = self.read(space, primary_key)
             if value is not None and key_of_tuple(value, index.parts) == wanted:

@@ -200,6 +200,18 @@ def test_a_key_that_is_not_the_first_field_is_not_written_into_it(statement: lis
         evaluated(made, statement)
 
 
+def test_nil_names_no_tuple_of_a_unique_index() -> None:
+    """If it failed, a delete or update by nil would change any one of the tuples without a value there."""
+    second = IndexDefinition(1, "second", (Part(1, "unsigned", is_nullable=True),))
+    made = Space(SpaceDefinition(id=512, name="s", indexes=(IndexDefinition(), second)))
+    made.confirmed |= {"a": ("a", None), "b": ("b",)}
+    with pytest.raises(
+        Rejected, match="Supplied key type of part 0 does not match index part type"
+    ) as refused:
+        Evaluation({"s": made}, confirmed_only=False).key_by(made, 1, (None,))
+    assert refused.value.code == 18
+
+
 def test_a_unique_index_finds_what_the_transaction_itself_wrote() -> None:
     """If it failed, a transaction would not find by another index what it wrote, or find what it took away."""
     second = IndexDefinition(1, "second", (Part(1, "unsigned"),))
