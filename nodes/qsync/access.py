@@ -23,7 +23,6 @@ HASH_BYTES = 20
 _PRIVILEGES = {"read": 1, "write": 2, "execute": 4}
 _SESSION_AND_USAGE = 24
 _FIRST_OWN_ID = 32
-_PUBLIC_VIEWS = tuple(VIEWS)
 
 
 def password_hash(password: str) -> str:
@@ -89,7 +88,7 @@ class Access:
     def may_know(self, link: int, space_id: object) -> bool:
         """Whether views show the space: the link's user has any privilege on it."""
         user = self.user_of(link)
-        return "read" in user.may or "write" in user.may or space_id in (COLLATION, *_PUBLIC_VIEWS, TRUNCATE)
+        return "read" in user.may or "write" in user.may or space_id in (COLLATION, *VIEWS, TRUNCATE)
 
 
 def _fits(answer: bytes, salt: bytes, user: User) -> bool:
@@ -119,7 +118,7 @@ def users_and_privileges(users: Sequence[User]) -> tuple[list[Tuple], list[Tuple
         (ADMIN, 0, "role", 2, 4),
         (ADMIN, 0, "universe", 0, _mask(guest)),
         (ADMIN, 1, "universe", 0, everything),
-        *((ADMIN, 2, "space", view, 1) for view in _PUBLIC_VIEWS),
+        *((ADMIN, 2, "space", view, 1) for view in VIEWS),
         (ADMIN, 3, "universe", 0, 1),
         (ADMIN, 31, "universe", 0, everything),
     ]

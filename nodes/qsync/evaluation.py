@@ -104,9 +104,7 @@ class Evaluation:
             return exact_key(key, index.parts)
         if not index.is_unique:
             raise Rejected(Code.MORE_THAN_ONE_TUPLE)
-        wanted = exact_key(
-            key, [Part(part.field, part.type) for part in index.parts]
-        )  # of nil there may be many
+        wanted = exact_key(key, [Part(part.field, part.type) for part in index.parts])  # nil finds many
         for primary_key in self._keys(space):
             value = self.read(space, primary_key)
             if value is not None and key_of_tuple(value, index.parts) == wanted:

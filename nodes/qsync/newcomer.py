@@ -158,9 +158,8 @@ class Newcomer:
             case PersistFailed(_, error):
                 self.installing = None
                 self.joining = Joining(self._commits.configuration.is_anonymous)
-                names = self._stored()
                 # They may be on disk. The log goes first: without the snapshot no node starts from it.
-                self._out += [Remove(name) for name in reversed(files) if name not in names]
+                self._out += [Remove(name) for name in reversed(files) if name not in self._stored()]
                 self._retention.failed()
                 self._journal.skip_tokens(token + 1)
                 self._out.append(Log("error", "what we joined with cannot be written", {"error": error}))

@@ -227,8 +227,10 @@ class Options:
     def _must_be_as_it_is(self, name: str, value: object) -> None:
         if name == "replication_anon" and value is True and not (self.is_anonymous or self.read_only):
             raise _refused(name, "the value may be set to true only when the instance is read-only")
-        is_one = name in self.static and self.static[name] == value
-        if not is_one or isinstance(value, bool) != isinstance(self.static[name], bool):  # 0 is not false
+        ours = self.static.get(name)
+        if (
+            ours is None or ours != value or isinstance(ours, bool) != isinstance(value, bool)
+        ):  # 0 is not false
             raise Rejected(Code.RELOAD_CFG, name)
 
     def _must_fit(self, name: str, value: object) -> None:

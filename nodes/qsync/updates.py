@@ -147,9 +147,8 @@ def _tokens(path: str) -> Path:
         token = _TOKEN.match(path, place)
         number, double, single, name = token.groups() if token is not None else (None,) * 4
         lacks_dot = name is not None and place > 0 and path[place] != "."
-        if (
-            token is None or lacks_dot or (number and not int(number))
-        ):  # positions count from 1, and `[00]` is 0, too
+        # Positions count from 1, and `[00]` is 0, too.
+        if token is None or lacks_dot or (number and not int(number)):
             # Behind the dot or bracket, if something stands there.
             is_behind = path[place] == "." or (path[place] == "[" and place + 1 < len(path))
             why = f"invalid JSON in position {place + is_behind + 1}"
@@ -166,7 +165,7 @@ def _check_arguments(operation: Operation, index_base: int) -> None:
     match verb:
         case "+" | "-" if type(arguments[0]) not in (int, float):
             raise _wrong_type(operation, "a number")
-        case "&" | "|" | "^" | "#" if not _is_unsigned(arguments[0]):
+        case "&" | "|" | "^" | "#" if type(arguments[0]) is not int or arguments[0] < 0:
             raise _wrong_type(operation, "a positive integer")
         case "#" if arguments[0] == 0:
             raise Rejected(Code.UPDATE_FIELD, operation.said, "cannot delete 0 fields")
@@ -184,10 +183,6 @@ def _check_splice(operation: Operation, index_base: int) -> None:
         raise _wrong_type(operation, "an integer")
     if type(paste) is not str:
         raise _wrong_type(operation, "a string")
-
-
-def _is_unsigned(value: object) -> bool:
-    return type(value) is int and value >= 0
 
 
 def _wrong_type(operation: Operation, needed: str) -> Rejected:
