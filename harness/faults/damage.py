@@ -42,6 +42,10 @@ class RealDamage(Spoilt):
             self.details.append(f"{node} has no log that is long enough to be damaged")
 
     async def revive(self, node: str) -> bool | None:
+        if (
+            self.fault.damage == "torn-tail"
+        ):  # nothing safely written is gone: a node that refuses that has crashed
+            return await super().revive(node)
         with self.processes.may_refuse(node) as last_words:
             up = await super().revive(node)
             if up is not False or not await self.has_ended(node, last_words):
@@ -58,7 +62,7 @@ def damaged(what: What) -> Draw:
 
 class Damage(Action):
     """The processes of `nodes` are killed, one of their `logs` (patterns of names) gets the `damage`, and they are
-    started again at the end; from undamaged files if they refuse the damaged ones."""
+    started again at the end; from undamaged files if they refuse damage that they need not survive."""
 
     does = "damage"
     kinds = (
