@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
+
 import msgspec
 import pytest
 
+from harness.cluster.sim.virtual_tasks import Pending
 from harness.errors import ClusterError
-from harness.faults.fault import Evidence, Fault, Shape
+from harness.faults.fault import Evidence, Fault, Moment, Shape
 from harness.run.conductor import Conductor
 from harness.run.nemesis import GONE, LATE
+from harness.run.present import Present
 from tests.harness.fake_cluster import FakeCluster
 from tests.harness.run.conducted import MILLISECOND_NS, PAUSE, Recorded, drawn, operation
 
@@ -151,3 +155,30 @@ def test_a_changing_partition_changes_though_its_cluster_was_slow() -> None:
     cluster = SlowToBegin()
     Recorded(drawn(operation(10), faults=(changing,)), cluster)
     assert cluster.changes == [2], "one between them had no time left"
+
+
+def test_a_step_whose_trigger_never_comes_is_not_waited_for() -> None:
+    """If it failed, a scene that does not come about would keep its run from ending."""
+
+    class NothingHappens(FakeCluster):
+        def moment(self, moment: Moment) -> Awaitable[str]:
+            self.calls.append("moment")
+            return Pending()
+
+    waits = msgspec.structs.replace(PAUSE, name="holds", on=Moment(does="wrote", what="row"))
+    recorded = Recorded(drawn(operation(10), operation(100), faults=(waits,)), NothingHappens())
+    assert recorded.error is None
+    assert recorded.history.faults == ()
+    assert "moment" in recorded.cluster.calls
+
+
+def test_a_fault_on_a_node_that_is_down_already_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If it failed, a fault that comes to another node than was drawn would pause one that a fault keeps paused."""
+    elsewhere = msgspec.structs.replace(PAUSE, id=1, at_ns=80 * MILLISECOND_NS, nodes=("n3",))
+    monkeypatch.setattr(
+        Present, "fault", lambda present, fault: msgspec.structs.replace(fault, nodes=PAUSE.nodes)
+    )
+    recorded = Recorded(drawn(operation(10), faults=(PAUSE, elsewhere), overlap=2), FakeCluster())
+    assert [fault.id for fault in recorded.history.faults] == [0]
+    told = [event.value["why"] for event in recorded.of("harness") if event.f == "skipped-fault"]
+    assert told == ["fault 0 (pause) was still at work"]
