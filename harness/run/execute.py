@@ -28,6 +28,7 @@ from harness.run.assemble import Parts, header, real, refuse_what_this_machine_c
 from harness.run.compiling import compiling
 from harness.run.conductor import Conductor
 from harness.run.machine import NOT_HERE, without_what_it_lacks
+from harness.run.recorder import Progress
 from harness.run.second_clusters import Start, Work, restore_drawn
 from harness.run.watch import Watched
 from harness.systems.parts import NodeFiles
@@ -147,12 +148,12 @@ def _conduct(
         conductor = Conductor(parts.plan, cluster, parts.system, parts.workload, record)
         with _failing_fast(folder, parts.plan) if fails_fast else nullcontext() as watch:
 
-            def listener(conductor: Conductor) -> None:
+            def listener(_: Progress) -> None:
                 on_progress(conductor)
                 if watch is not None:
                     watch(conductor)
 
-            _listen(conductor, listener)
+            conductor.on_progress = listener
             interrupts.asked += in_virtual_time(cluster, conductor)
     else:
         _run(_in_real_time(parts, folder, record, on_progress, interrupts, fails_fast))
@@ -238,7 +239,7 @@ async def _in_real_time(
     fails_fast: bool,
 ) -> None:
     conductor = Conductor(parts.plan, real(parts, folder.path), parts.system, parts.workload, record)
-    _listen(conductor, on_progress)
+    conductor.on_progress = lambda _: on_progress(conductor)
     async with _watching(folder, conductor) if fails_fast else nullcontext():
         await _heeding(interrupts, conductor.run(), conductor.interrupt)
 
@@ -299,7 +300,3 @@ def _in_virtual_time(parts: Parts, folder: Path | None, files: NodeFiles, work: 
     cluster = simulated(parts, folder, files=files)
     cluster.run(work(cluster))
     return cluster.files()
-
-
-def _listen(conductor: Conductor, on_progress: Callable[[Conductor], None]) -> None:
-    conductor.on_progress = lambda _: on_progress(conductor)

@@ -82,11 +82,10 @@ def fitting(fields: Mapping[str, Any], kind: type[Options]) -> dict[str, Any]:
 
 def fields_for(plan: Plan, kind: type[Options]) -> dict[str, Any]:
     """The fields of the plan for a system with such options. Unusual options that it has too stay as they are."""
-    fields = fields_of(plan)
-    if type(plan.options) is kind:
-        return fields
     usual = msgspec.to_builtins(planned(system=plan.system).options)
-    said = {name: value for name, value in fields.items() if name not in usual or value != usual[name]}
+    said = {
+        name: value for name, value in fields_of(plan).items() if name not in usual or value != usual[name]
+    }
     return fitting(said, kind)
 
 

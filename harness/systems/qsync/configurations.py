@@ -172,15 +172,10 @@ def letter_of(
 
 def sizes_of(words: str, nodes: int) -> tuple[int, ...]:
     """Each node's number of bytes: one for all, or one for each, separated by commas."""
-    parts = [word.strip() for word in words.split(",")]
+    parts = tuple(word.strip() for word in words.split(","))
     if not all(part.isascii() and part.isdigit() and len(part) < 16 for part in parts):
         raise ValueError(f"expected a number of bytes, or one for each node, got {words!r}")
-    sizes = tuple(int(part) for part in parts)
-    if len(sizes) == 1:
-        sizes *= nodes
-    if len(sizes) != nodes:
-        raise ValueError(f"queue sizes of {len(sizes)} nodes were given, expected 1 or {nodes}: {words}")
-    return sizes
+    return tuple(map(int, _for_each("queue sizes", parts, nodes, words)))
 
 
 def modes_of(words: str, nodes: int) -> tuple[str, ...]:
@@ -189,11 +184,15 @@ def modes_of(words: str, nodes: int) -> tuple[str, ...]:
     for mode in modes:
         if mode not in ELECTION_MODES:
             raise ValueError(f"unknown election mode {mode!r}; try one of: {', '.join(ELECTION_MODES)}")
-    if len(modes) == 1:
-        modes *= nodes
-    if len(modes) != nodes:
-        raise ValueError(f"election modes of {len(modes)} nodes were given, expected 1 or {nodes}: {words}")
+    modes = _for_each("election modes", modes, nodes, words)
     if set(modes) != {"off"} and set(modes) <= {"off", "voter"}:
         attempt = ",".join(("candidate", *["voter"] * (nodes - 1)))
         raise ValueError(f"no node could ever lead: {words}; try: {attempt}")
     return modes
+
+
+def _for_each(what: str, given: tuple[str, ...], nodes: int, words: str) -> tuple[str, ...]:
+    """One for all, or one for each."""
+    if len(given) not in (1, nodes):
+        raise ValueError(f"{what} of {len(given)} nodes were given, expected 1 or {nodes}: {words}")
+    return given * nodes if len(given) == 1 else given
