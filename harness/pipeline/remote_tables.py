@@ -184,7 +184,7 @@ class RemoteTables(Tables):
             left = [
                 file.name
                 for file in self._store.objects(self.address, now_s)
-                if file.name.endswith(".parquet")
+                if _OURS.fullmatch(file.name)
                 and file.age_s > KILLED_LEAVE_S
                 and file.name not in manifest.files
                 and file.name not in manifest.gone

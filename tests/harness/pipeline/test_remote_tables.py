@@ -152,13 +152,15 @@ def test_what_nobody_needs_any_more_is_removed_and_what_is_not_ours_is_left(
 ) -> None:
     """If it failed, a bucket would grow by every aggregate that was ever made, or lose somebody's own files."""
     commit(tmp_path, 1, "one")
-    for name in ("runs/left.parquet", "notes.txt", "trend/young.parquet"):
+    left, young = (f"trend/00000{number}-00000-0badcafe.parquet" for number in (8, 9))
+    others = ("notes.txt", "sales.parquet", "nightly/20261121T101500Z-1/history.parquet")
+    for name in (left, young, *others):
         server.put("b", f"tables/{name}", b"x")
-    for name in ("runs/left.parquet", "notes.txt"):
+    for name in (left, *others):
         server.changed["b", f"tables/{name}"] -= timedelta(seconds=KILLED_LEAVE_S + 60)
     commit(tmp_path, 2, "two")
-    assert not {"tables/runs/left.parquet"} & set(server.present())
-    assert {"tables/notes.txt", "tables/trend/young.parquet"} <= set(server.present())
+    assert f"tables/{left}" not in server.present()
+    assert {f"tables/{name}" for name in (young, *others)} <= set(server.present())
     later_s = time.time() + READERS_NEED_S + 60
     monkeypatch.setattr(time, "time", lambda: later_s)
     commit(tmp_path, 3, "three")
