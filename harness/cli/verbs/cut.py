@@ -238,7 +238,7 @@ def _screen(cuts: LogCuts, verdicts: CutVerdicts) -> str:
 
 
 def _lines(cuts: LogCuts, verdicts: CutVerdicts) -> Iterator[str]:
-    """The first cut that is not valid, else the last one: its places, its violations, and what stays open."""
+    """The first inconsistent cut, else the first unknown one, else the last: places, violations, what stays open."""
     from harness.pages.terminal.screen import entry
 
     if verdicts.unplaced:
@@ -246,11 +246,10 @@ def _lines(cuts: LogCuts, verdicts: CutVerdicts) -> Iterator[str]:
             "note",
             f"no place in a log for {verdicts.unplaced} of the decisions, which are before its first row",
         )
-    shown = next((cut for cut in verdicts.cuts if cut.verdict.result != "valid"), None) or (
-        verdicts.cuts[-1] if verdicts.cuts else None
-    )
-    if shown is None:
+    gravest = [*verdicts.of("invalid"), *verdicts.of("unknown"), *verdicts.cuts[-1:]]
+    if not gravest:
         return
+    shown = gravest[0]
     yield from entry("cut", shown.name)
     for node, place in shown.places.items():
         walk = cuts[node]

@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
+from checkers.verdict import Verdict, Witness
 from harness.cli.exit_codes import ExitCode
+from harness.cli.verbs.cut import CutVerdicts, JudgedCut, _lines
 from harness.systems.qsync import starts
 from tests import needs
 from tests.harness.cli.verbs.conftest import Qsync
@@ -48,6 +51,20 @@ def test_a_cut_that_loses_confirmed_data_says_where_it_is(qsync: Qsync, run: Pat
     assert "confirmed-without-quorum: CONFIRM of replica 1 up to" in said.out
     assert "n1         behind CONFIRM 1/" in said.out
     assert "n2         before its first row (0 of " in said.out
+
+
+def test_the_cut_that_is_shown_is_the_one_that_the_sentence_names() -> None:
+    """If it failed, a cut that could not be judged would stand below the sentence of one that is not consistent."""
+    lost = Witness(rule="lost", summary="row 7 is gone", events=())
+    judged = {
+        "open": Verdict(checker="cut", result="unknown", summary=""),
+        "wrong": Verdict(checker="cut", result="invalid", summary="", witnesses=(lost,)),
+        "right": Verdict(checker="cut", result="valid", summary=""),
+    }
+    cuts = CutVerdicts([JudgedCut(name, {}, verdict) for name, verdict in judged.items()], decisions=3)
+    told = "\n".join(_lines(Mock(), cuts))
+    assert "wrong" in told and "lost: row 7 is gone" in told and "open" not in told
+    assert not [*_lines(Mock(), CutVerdicts([]))]
 
 
 def test_a_time_is_a_cut_too(qsync: Qsync, run: Path) -> None:
