@@ -8,7 +8,7 @@ that even a short run meets them. "default" means the same, with the groups of `
 from __future__ import annotations
 
 import random
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -85,6 +85,19 @@ def names_for(plan: Plan, able: frozenset[Ability] = ALL_ABILITIES) -> tuple[str
             f"the fault {QUORUM!r} raises the quorum, and {plan.quorum_size} of {plan.nodes} is the highest already"
         )
     return tuple(names)
+
+
+def named_by(plan: Plan) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Each word of the plan for faults in particular, and the faults that it stands for."""
+    for word in dict.fromkeys(plan.faults):
+        if word not in (USUAL, ALL, "none") and not word.startswith(LEAVES_OUT):
+            yield word, TOGETHER.get(word, (word,))
+
+
+def without_room(plan: Plan, faults: Iterable[Fault]) -> tuple[str, ...]:
+    """The words of which the schedule that was drawn has no fault, so that the run cannot be valid."""
+    drawn = {UPGRADE, *SCENIC, *(fault.name for fault in faults)}
+    return () if plan.drawn else tuple(word for word, names in named_by(plan) if drawn.isdisjoint(names))
 
 
 def _left_out(plan: Plan) -> frozenset[str]:
@@ -237,15 +250,9 @@ def _beside_all(plan: Plan) -> tuple[tuple[str, ...], ...]:
     """The faults behind each name that was asked for beside "all"; of members one must leave before one can come."""
     if not plan.asks_for_all:
         return ()
-    words = (
-        word
-        for word in dict.fromkeys(plan.faults)
-        if word not in (USUAL, ALL) and not word.startswith(LEAVES_OUT)
-    )
     is_possible_at_first = plan.expectations.late > 0
     return tuple(
-        tuple(name for name in TOGETHER.get(word, (word,)) if name != ADD or is_possible_at_first)
-        for word in words
+        tuple(name for name in names if name != ADD or is_possible_at_first) for _, names in named_by(plan)
     )
 
 

@@ -23,10 +23,12 @@ from checkers.history.jsonl import Writer
 from harness.errors import FAILED, TRACEBACK_NOTE, HarnessError, broke
 from harness.judge.case import files_in
 from harness.plan.plan import Plan
+from harness.plan.schedule import without_room
 from harness.results import RunFolder
 from harness.run.assemble import Parts, header, real, refuse_what_this_machine_cannot, simulated
 from harness.run.compiling import compiling
 from harness.run.conductor import Conductor
+from harness.run.draw import faults_of
 from harness.run.machine import NOT_HERE, without_what_it_lacks
 from harness.run.recorder import Progress
 from harness.run.second_clusters import Start, Work, restore_drawn
@@ -77,6 +79,9 @@ def execute(
         value = {"faults": lack.names, "why": lack.why}
         record.record("info", "harness", NOT_HERE, time_ns=0, value=value)
         tell(f"left out here: {', '.join(lack.names)} ({lack.why})")
+    if absent := without_room(plan, faults_of(plan, parts.system)):
+        room = f"the {plan.time_limit_s:g} s have no room for {', '.join(absent)}"
+        tell(f"{room}, so this run cannot be VALID; a longer --time-limit has more")
     try:
         with _logging_to(folder.path / LIBRARIES_LOG):
             with compiling(parts.plan):

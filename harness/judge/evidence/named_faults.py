@@ -21,15 +21,12 @@ from harness.errors import WrongUse
 from harness.faults.abilities import ALL_ABILITIES
 from harness.faults.held import SCENIC
 from harness.faults.rollout import UPGRADE
-from harness.faults.table import TOGETHER
 from harness.judge.case import Case
 from harness.judge.evidence.faults import was_directed
 from harness.judge.evidence.versions import was_refused
-from harness.plan.plan import ALL, LEAVES_OUT, USUAL, Plan
-from harness.plan.schedule import names_for
+from harness.plan.plan import Plan
+from harness.plan.schedule import named_by, names_for
 from harness.systems import system_of
-
-NO_FAULT_IN_PARTICULAR = (USUAL, ALL, "none")
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,9 +89,7 @@ def _by_name(plan: Plan) -> Iterator[tuple[str, tuple[str, ...]]]:
     if plan.drawn is not None:
         yield from ((name, (name,)) for name in _asked(plan))
         return
-    for word in dict.fromkeys(plan.faults):
-        if word not in NO_FAULT_IN_PARTICULAR and not word.startswith(LEAVES_OUT):
-            yield word, TOGETHER.get(word, (word,))
+    yield from named_by(plan)
 
 
 def _asked(plan: Plan) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from harness.faults.fault import Fault
 from harness.faults.overlap import exclude, meet
 from harness.faults.table import ACTIONS, FAULTS, TOGETHER, can_do, which, why_not
 from harness.plan.plan import CONNECTION_NAME
-from harness.plan.schedule import FIRST_NS, LAST_HEALED_NS, QUIET_NS, draw_faults, names_for
+from harness.plan.schedule import FIRST_NS, LAST_HEALED_NS, QUIET_NS, draw_faults, names_for, without_room
 from harness.systems import SYSTEMS, system_of
 from harness.systems.plans import planned
 
@@ -366,3 +366,22 @@ def test_only_nodes_that_read_our_clock_are_told_to_drift() -> None:
         faults = draw_faults(plan, "n1", SYSTEMS[system])
         assert faults
         assert all(fault.jump_ns and bool(fault.drift_ppm) == drifts for fault in faults)
+
+
+@pytest.mark.parametrize(
+    ("faults", "absent"),
+    [
+        (("kill", "pause", "isolate-one", "halves"), ("kill", "isolate-one", "halves")),
+        (("lose-unsynced", "pause"), ("lose-unsynced",)),
+        (("lose-unsynced",), ()),
+        (("all",), ()),
+        (("all", "-kill", "none"), ()),
+        (("holds",), ()),
+    ],
+)
+def test_faults_without_room_are_known_before_the_run(
+    faults: tuple[str, ...], absent: tuple[str, ...]
+) -> None:
+    """If it failed, a run that cannot be valid would take its minutes before it says so (Patroni, seed 868144)."""
+    plan = planned(faults=faults, time_limit_s=5.0, cluster="sim", seed=1)
+    assert without_room(plan, draw_faults(plan, "n1", SYSTEMS["qsync"])) == absent

@@ -170,3 +170,12 @@ def test_screen_and_page_say_what_was_left_out(tmp_path: Path, monkeypatch: pyte
     assert not any("kill" in text for text in verdict["evidence"]["missing"])
     page = html(folder.path, verdict)
     assert "left out on this machine" in page and "no kills" in page
+
+
+def test_a_run_that_has_no_room_for_a_fault_says_so_before_it_starts(tmp_path: Path) -> None:
+    """If it failed, the terminal would not hold what the schedule already shows."""
+    told: list[str] = []
+    names = ("kill", "pause", "isolate-one", "halves")
+    execute(parts_of(replace(small(time_limit_s=2.0), faults=names)), tmp_path, tell=told.append)
+    (line,) = told
+    assert line.startswith("the 2 s have no room for ") and "cannot be VALID" in line
