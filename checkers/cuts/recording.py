@@ -142,13 +142,10 @@ def _of_senders(
         last = int(rows[inside - 1])
         if _time(trace, last, NEVER) < start_ns:
             continue
-        name = life.name if life is not None else _absent(trace, last)
+        absent = (f"{node} (life {number})" for at, node, number in trace.absent if at == last)
+        name = life.name if life is not None else next(absent, "an unknown life")
         return f"{trace.lives[taker].name} received message {trace.seq[last]} of {name}, whose send is not recorded"
     return ""
-
-
-def _absent(trace: Trace, row: int) -> str:
-    return next((f"{node} (life {life})" for at, node, life in trace.absent if at == row), "an unknown life")
 
 
 def _of_losses(trace: Trace, losses: Sequence[Loss], changes: Int64s, start_ns: int, ended_ns: int) -> str:

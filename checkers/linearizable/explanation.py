@@ -78,7 +78,8 @@ def _deed(operation: Operation) -> str:
             named = f" as {value_words(value)}" if value is not None else ""
             did = f"{operation.f}d" if operation.type == "ok" else f"asked to {operation.f}"
             fate = "" if operation.type == "ok" else f" ({_fate(operation)})"
-            return f"{did} {_lock(operation)}{named}{fate}"
+            lock = "the lock" if operation.key is None else f"lock {operation.key}"
+            return f"{did} {lock}{named}{fate}"
         case (("get" | "dequeue" | "pop" | "poll"), "ok"):
             return f"was given {value_words(value)} ({operation.f})"
         case "txn", "ok":
@@ -99,10 +100,6 @@ def _deed_of(operation: Operation) -> str:
     if operation.is_deletion:
         return f"the deletion {by}{', which found nothing,' if operation.found_nothing else ''}"
     return f"the {operation.f} of {value_words(operation.value)} {by}"
-
-
-def _lock(operation: Operation) -> str:
-    return "the lock" if operation.key is None else f"lock {operation.key}"
 
 
 def _place(operation: Operation) -> str:

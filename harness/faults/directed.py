@@ -32,7 +32,8 @@ def in_place(fault: Fault, it: str, owner: str, nodes: Sequence[str], old: str =
     is ""), the node of the trigger, or else the first node, stands for the owner.
     """
     owner = owner or it or nodes[0]
-    subject = it if it and "@it" in _named(fault) else owner
+    targets_named = (*fault.nodes, *(end for link in fault.links for end in link))
+    subject = it if it and "@it" in targets_named else owner
     names = {
         "@it": (subject,),
         "@owner": (owner,),
@@ -54,10 +55,6 @@ def in_place(fault: Fault, it: str, owner: str, nodes: Sequence[str], old: str =
                 if source != target:
                     links[source, target] = None
     return msgspec.structs.replace(fault, nodes=targets, links=tuple(links))
-
-
-def _named(fault: Fault) -> tuple[str, ...]:
-    return (*fault.nodes, *(end for link in fault.links for end in link))
 
 
 def _behind(node: str, steps: int, nodes: Sequence[str]) -> str:

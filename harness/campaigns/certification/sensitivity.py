@@ -135,7 +135,8 @@ def measure(
     names = tuple(dict.fromkeys(plan.system for plan in clean))
     about = {bug: text for name in names for bug, text in system_of(name).bugs().items()}
     errands, refused = _errands(clean, about, runs_per_bug)
-    book = _Book(kept_in / f"{_digest(code, clean, runs_per_bug)}.json")
+    digest = hashlib.sha256(msgspec.json.encode([code, list(clean), runs_per_bug])).hexdigest()[:24]
+    book = _Book(kept_in / f"{digest}.json")
     deadline_s = time.time() + time_limit_s
     todo = [
         (place, errand) for place, errand in enumerate(errands) if _key(errand.bug, place) not in book.done
@@ -297,10 +298,6 @@ def _tell(done: Done, number: int, whole: int, tell: Callable[[str], None]) -> N
 
 def _key(bug: str, place: int) -> str:
     return f"{place} {bug}"
-
-
-def _digest(code: str, clean: Sequence[Plan], runs_per_bug: int) -> str:
-    return hashlib.sha256(msgspec.json.encode([code, list(clean), runs_per_bug])).hexdigest()[:24]
 
 
 class _Book:

@@ -41,9 +41,10 @@ class NamedFaults:
 def named_faults_of(case: Case, skipped: Sequence[Mapping[str, Any]]) -> NamedFaults:
     """`skipped`: faults that never began, and why."""
     plan, history = case.plan, case.history
+    never = never_in_effect(plan, history)
     must_take_effect = case.names_faults and history.faults and case.is_whole
     return NamedFaults(
-        {"observed": asked_in_effect(plan, history), "not_observed": never_in_effect(plan, history)},
+        {"observed": [name for name in _asked(plan) if name not in never], "not_observed": never},
         list(_missing_by_name(plan, history, skipped)) if must_take_effect else (),
         list(absent_of_a_group(plan, history)),
     )
@@ -53,12 +54,6 @@ def never_in_effect(plan: Plan, history: History) -> list[str]:
     """The faults that the plan asks for, also by "all" or "default", and that never took effect."""
     in_effect = _in_effect(history)
     return [name for name in _asked(plan) if name not in in_effect]
-
-
-def asked_in_effect(plan: Plan, history: History) -> list[str]:
-    """The faults that the plan asks for and that took effect."""
-    in_effect = _in_effect(history)
-    return [name for name in _asked(plan) if name in in_effect]
 
 
 def _missing_by_name(plan: Plan, history: History, skipped: Sequence[Mapping[str, Any]]) -> Iterator[str]:
