@@ -10,10 +10,11 @@ from harness.cluster.place import TRACE
 from harness.systems.parts import NodeFiles
 from nodes.kernel.errors import StartRefused
 from nodes.records import Read, records_of
+from nodes.twophase.cut_index import FILE as INDEX
 from nodes.twophase.data import partition_of
 from nodes.twophase.decisions import Decisions
 from nodes.twophase.restore import NotRestorable, check_restorable, restore
-from nodes.twophase.wal import read_log
+from nodes.twophase.wal import is_segment, read_log
 
 
 def logs_in(files: NodeFiles, servers: Sequence[str], read: Read = records_of) -> Logs:
@@ -43,7 +44,9 @@ def _in_words(records: Sequence[Sequence[Any]], done: Collection[str]) -> Iterat
 
 
 def _read(files: Mapping[str, bytes], read: Read) -> tuple[Sequence[Sequence[Any]], str]:
-    """The records of a log, or none and what is wrong with it."""
+    """The records of a log, or none and what is wrong with it. An index never names a record that is not there."""
+    if files.get(INDEX) and not any(map(is_segment, files)):
+        return (), f"{INDEX} names records, and there is no log"
     try:
         return read_log(files, read)[0], ""
     except StartRefused as damaged:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from checkers.cuts.logs import KINDS
-from harness.systems.twophase.logs import finished_in, logs_in, records_in
+from harness.systems.twophase.logs import damage_in, finished_in, logs_in, records_in
 from nodes.records import framed
 
 SERVERS = ("n1", "n2")
@@ -34,3 +34,10 @@ def test_a_base_counts_on_all_servers_or_on_none() -> None:
     base = ["base", "b", "base-000001.snap"]
     assert kinds_in({"n1": files(base), "n2": files(base)}) == []
     assert kinds_in({"n1": files(base, ["base-done", "b"]), "n2": files(base)}) == ["base", "base"]
+
+
+def test_an_index_without_a_log_is_a_log_that_is_missing() -> None:
+    """If it failed, a log that was not copied would be an anomaly: a cut is finished, and its records are not there."""
+    files: dict[str, dict[str, bytes]] = {"n1": {"cuts.index": framed(["start", "cut-1", 1])}, "n2": {}}
+    assert damage_in(files, ["n1"]) == "n1: cuts.index names records, and there is no log"
+    assert damage_in(files, ["n2"]) == "", "it had written nothing yet"
