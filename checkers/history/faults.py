@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import msgspec
 
@@ -31,13 +31,16 @@ class _Start(msgspec.Struct, frozen=True):
     options: dict[str, Any] = {}
 
 
+_Ns = Annotated[int, msgspec.Meta(le=(1 << 63) - 1)]
+
+
 class _Shape(msgspec.Struct, frozen=True):
     """One shape of a partition that changed."""
 
     links: tuple[Link, ...]
-    asked_ns: int | None = None
-    in_effect_ns: int | None = None
-    until_ns: int | None = None
+    asked_ns: _Ns | None = None
+    in_effect_ns: _Ns | None = None
+    until_ns: _Ns | None = None
     took_effect: bool = False
 
 
@@ -46,14 +49,15 @@ class _End(msgspec.Struct, frozen=True):
 
     id: int
     took_effect: bool = False
-    asked_ns: int | None = None
-    first_effect_ns: int | None = None
-    all_in_effect_ns: int | None = None
-    heal_asked_ns: int | None = None
-    last_effect_ns: int | None = None
+    asked_ns: _Ns | None = None
+    first_effect_ns: _Ns | None = None
+    all_in_effect_ns: _Ns | None = None
+    heal_asked_ns: _Ns | None = None
+    last_effect_ns: _Ns | None = None
     healed: bool | None = None
     counters: dict[str, int] = {}
     shapes: tuple[_Shape, ...] = ()
+    counters: dict[str, Any] | None = None
 
 
 # Effects of faults on the nodes that they name (`FaultSpan.does`), for checkers and pages. A new fault in

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import msgspec
 
@@ -90,6 +90,23 @@ class Stall:
     stalled_ms: float
 
 
+class _CutAsked(msgspec.Struct):
+    cut: str
+
+
+class _CutEnded(_CutAsked):
+    state: str
+    named: str | None = None
+
+
+_TOLD: Final = {
+    ("harness", "settled"): bool,
+    ("operator", "cut-asked"): _CutAsked,
+    ("operator", "cut-ended"): _CutEnded,
+}
+"""(process, f) → the form of the values that a verdict stands on, of lines that have no reader of their own below."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class History:
     """The record of one run, paired. `torn`: the loss at the end of the file, None if there is none. `start`: the
@@ -126,6 +143,12 @@ class History:
         `operations`: those of events that were read, and paired, as columns. Raises HistoryError if they do not add up.
         """
         others = _others(events)
+        for (process, f), told in _TOLD.items():
+            for event in _of_process(others, process, (f,)):
+                try:
+                    msgspec.convert(event.value, told)
+                except msgspec.ValidationError as error:
+                    raise _not_ours(event, first_line, "a value of its form", str(error)) from error
         return cls(
             header=header,
             events=events if isinstance(events, StoredEvents) else tuple(events),

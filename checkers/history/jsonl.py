@@ -18,7 +18,7 @@ import msgspec
 from checkers.compiled import stays_plain, why_plain
 from checkers.history import line_kernels, segments
 from checkers.history.errors import NOT_JSON, HistoryError
-from checkers.history.history import FORMAT, VERSION, Header, History
+from checkers.history.history import FORMAT, MOST, VERSION, Header, History
 from checkers.history.nesting import DEPTH_MAX, is_deep, too_deep
 from checkers.history.operation import Event, EventType, Phase, Process
 from checkers.history.stored import without_collections
@@ -214,8 +214,9 @@ def _event(line: bytes, index: int, time_ns: int) -> Event:
         raise too_deep(index + 2)
     if event.index != index:
         raise _out_of_line(f"index {index}", f"index {event.index}", index + 2)
-    if event.time_ns < time_ns:
-        raise _out_of_line(f"a time_ns of at least {time_ns}", f"time_ns {event.time_ns}", index + 2)
+    if not time_ns <= event.time_ns < MOST:
+        expected = f"a time_ns of at least {time_ns}{' that 64 bits hold' * (event.time_ns >= MOST)}"
+        raise _out_of_line(expected, f"time_ns {event.time_ns}", index + 2)
     return event
 
 

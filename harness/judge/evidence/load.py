@@ -110,7 +110,8 @@ def load_of(case: Case) -> Load:
 def _skipped(history: History) -> int:
     """The number of operations that were skipped because their worker was late; 0 for old records, which do not say."""
     values = (event.value for event in history.told("harness", "skipped"))
-    return sum(int(value.get("count", 0)) for value in values if isinstance(value, dict))
+    counts = (value.get("count") for value in values if isinstance(value, dict))
+    return sum(count for count in counts if isinstance(count, int))
 
 
 @dataclass(frozen=True, slots=True)

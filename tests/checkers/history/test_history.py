@@ -69,6 +69,36 @@ def test_an_answer_that_lacks_what_was_read_is_refused(tmp_path: Path, micro: li
         jsonl.read(path)
 
 
+@pytest.mark.parametrize(
+    ("process", "f", "value"),
+    [
+        ("harness", "settled", [None]),
+        ("operator", "cut-asked", {"cut": [None]}),
+        ("operator", "cut-ended", None),
+        ("operator", "cut-ended", {"cut": "cut-1"}),
+        ("nemesis", "isolate-owner", {**EVIDENCE, "counters": [None]}),
+        ("nemesis", "isolate-owner", {**EVIDENCE, "heal_asked_ns": 1 << 70}),
+    ],
+)
+def test_a_line_of_the_harness_in_another_form_is_refused(process: str, f: str, value: Any) -> None:
+    """If it failed, one damaged line would break the judge, or be an anomaly: a cut without a state, no end."""
+    data = record(
+        ("invoke", "nemesis", "isolate-owner", {"value": FAULT}), ("info", process, f, {"value": value})
+    )
+    with pytest.raises(HistoryError, match="line 3: expected a"):
+        jsonl.parse(data)
+
+
+def test_a_time_of_the_harness_beyond_64_bits_is_refused(tmp_path: Path) -> None:
+    """If it failed, the columns of the record could not be written, and the judge would break."""
+    (path := tmp_path / "history.jsonl").write_bytes(
+        WHOLE
+        + b'{"index":14,"time_ns":1180591620717411303424,"type":"info","process":"harness","f":"used"}\n'
+    )
+    with pytest.raises(HistoryError, match="line 16: expected a time_ns of at least 130 that 64 bits hold"):
+        jsonl.read(path)
+
+
 @pytest.mark.parametrize("name", ["time_ns", "process"])
 def test_what_64_bits_do_not_hold_is_refused(name: str) -> None:
     """If it failed, a check of such a record would end with a traceback."""
