@@ -30,7 +30,8 @@ class HarnessError(Exception):
     exit_code: ClassVar[int] = 70
 
     def __init__(self, message: str) -> None:
-        super().__init__(_one_line(message))
+        line = _one_line(message)  # it may quote a value of any length
+        super().__init__(line if len(line) <= 4000 else f"{line[:2000]} … {line[-1500:]}")
 
     @property
     def message(self) -> str:

@@ -362,3 +362,13 @@ def test_an_error_about_a_name_that_is_no_text_is_no_anomaly(
     assert main(["try"]) == ExitCode.BROKEN
     kept = capsys.readouterr().err.rsplit(" ", 1)[1].strip()
     assert "ValueError: no such file: a\\udcff" in Path(kept).read_text()
+
+
+def test_a_line_that_quotes_a_long_value_is_short(
+    verb: Callable[[Callable[[], object]], None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """If it failed, one long value in a damaged file would push what was expected and what to try off the screen."""
+    verb(raises(ClusterError(f"expected a number, got {'y' * 70_000}; try: another")))
+    assert main(["try"]) == ExitCode.INCONCLUSIVE
+    said = capsys.readouterr().err
+    assert len(said) < 4000 and "expected a number, got yy" in said and said.endswith("yy; try: another\n")
