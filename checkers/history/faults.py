@@ -57,7 +57,6 @@ class _End(msgspec.Struct, frozen=True):
     healed: bool | None = None
     counters: dict[str, int] = {}
     shapes: tuple[_Shape, ...] = ()
-    counters: dict[str, Any] | None = None
 
 
 # Effects of faults on the nodes that they name (`FaultSpan.does`), for checkers and pages. A new fault in
