@@ -136,6 +136,8 @@ class Journal:
     """The part of the budget that is used: by the parts of a resumed campaign, a killed part up to its last line."""
     unwritten: int = 0
     """Lines that could not be written: the disk was full."""
+    damaged: list[int] = field(default_factory=list)
+    """The numbers of lines that are no JSON: their runs are unknown, and count as not done."""
     _recorded: dict[tuple[str, int], ToJudge] = field(default_factory=dict)
     _begun: dict[tuple[str, int], Task] = field(default_factory=dict)
     _times: list[str] = field(default_factory=list)
@@ -279,12 +281,17 @@ def folders(results: Path, name: str) -> list[Path]:
 def night_of(results: Path, given: str) -> Journal:
     """The campaign that the user names: its folder, or `<name>/<utc>` (also `<name>/latest`) below results/_campaigns.
 
-    Raises WrongUse if there is none.
+    Raises WrongUse if there is none, StoreError if its runs are damaged: a lost anomaly would be none.
     """
     tried = [given_path(given), results / FOLDER / given]
     for folder in tried:
         book = load(Path(os.path.realpath(folder)))  # Path.resolve raises for a circle of links
         if book is not None:
+            if book.damaged:
+                raise StoreError(
+                    f"{book.folder / RUNS}: expected a run of the campaign in each line, got something else in line "
+                    f"{book.damaged[0]}; try: the file as it was"
+                )
             return book
     raise WrongUse(
         f"{given} is no campaign: expected a folder with {HEAD} in it, or NAME/UTC below {results / FOLDER}; "
@@ -299,8 +306,11 @@ def load(folder: Path) -> Journal | None:
     except (OSError, *NOT_JSON):
         return None
     journal = Journal(folder, head)
-    for line in _lines(folder / RUNS):
-        journal._take(line)
+    for number, line in _lines(folder / RUNS):
+        if line is None:
+            journal.damaged.append(number)
+        else:
+            journal._take(line)
     return journal
 
 
@@ -313,17 +323,19 @@ def _seconds(times: Sequence[str]) -> float:
     return max(passed.total_seconds(), 0.0)
 
 
-def _lines(path: Path) -> Iterator[_Line]:
-    """The whole lines; a torn last line may be in the middle of a write."""
+def _lines(path: Path) -> Iterator[tuple[int, _Line | None]]:
+    """The whole lines by number, None of a damaged one; a torn last line may be in the middle of a write."""
     try:
         data = path.read_bytes()
     except OSError:
         return
-    for line in data[: data.rfind(b"\n") + 1].splitlines():
+    for number, line in enumerate(data[: data.rfind(b"\n") + 1].splitlines(), 1):
         try:
-            yield _LINE.decode(line)
-        except NOT_JSON:
+            yield number, _LINE.decode(line)
+        except msgspec.ValidationError:  # of another version
             continue
+        except NOT_JSON:
+            yield number, None
 
 
 def _cut_torn_line(path: Path) -> None:

@@ -185,6 +185,20 @@ def test_a_line_that_cannot_be_read_is_skipped(tmp_path: Path, line: bytes) -> N
     assert [task.cell for task in again.left()] == ["b"]
 
 
+def test_a_night_with_a_damaged_run_is_not_compared(tmp_path: Path) -> None:
+    """If it failed, a damaged line that was an anomaly would be "no anomaly on either night", exit 0."""
+    book = begun(tmp_path)
+    book.close()
+    runs = book.folder / journal.RUNS
+    runs.write_bytes(runs.read_bytes() + b'{"event":"a word of another version"}\n{"event":"beg')
+    assert journal.night_of(tmp_path, str(book.folder)).interrupted == book.interrupted
+    runs.write_bytes(runs.read_bytes().replace(b'"event"', b'"event\x00"', 1))
+    with pytest.raises(
+        StoreError, match="expected a run of the campaign in each line, got something else in line 1"
+    ):
+        journal.night_of(tmp_path, str(book.folder))
+
+
 @pytest.mark.parametrize(
     ("now", "then"), [(b'"version":1', b'"version":9'), (b'"qsync-campaign"', b'"another"')]
 )
