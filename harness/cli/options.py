@@ -194,12 +194,6 @@ def plan_of(plan_file: Path | None, **given: Any) -> Any:
     from harness.systems.long_options import option_name
 
     base = plans.read(plan_file) if plan_file is not None else None
-    if base is not None and base.drawn is not None:
-        for name in (*DRAWN_FROM, *base.options.decides_operations):
-            if given.get(name) is not None:
-                raise WrongUse(
-                    f"{plan_file} is drawn out: {option_name(name)} cannot change it any more; edit the file instead"
-                )
     asked = {name: value for name, value in given.items() if value is not None and value != ()}
     fields: dict[str, Any] = {}
     try:
@@ -207,6 +201,11 @@ def plan_of(plan_file: Path | None, **given: Any) -> Any:
         kind = plans.options_of_system({"system": system})
         asked.update(fields_of_settings(asked.pop(SETTINGS, ()), kind, system))
         _refuse_others(asked, kind, system)
+        drawn = () if base is None or base.drawn is None else (*DRAWN_FROM, *base.options.decides_operations)
+        if name := next((name for name in drawn if name in asked), None):
+            raise WrongUse(
+                f"{plan_file} is drawn out: {option_name(name)} cannot change it any more; edit the file instead"
+            )
         fields = asked if base is None else plans.fields_for(base, kind) | asked
         fields["faults"] = _faults(fields.get("faults", generic.Plan().faults))
         if "seed" not in fields:
