@@ -61,21 +61,17 @@ def results_option(*, takes_address: bool = False) -> Callable[[F], F]:
 
 def spark_options(function: F) -> F:
     """The Spark master; everything else is plain Spark configuration."""
-    options = [
-        click.option(
-            "--master",
-            type=Text(),
-            default=lambda: os.environ.get("QSYNC_SPARK_MASTER") or "local[*]",
-            show_default="local[*]",
-            help="Master of Spark: local[*], spark://host:7077, k8s://…, yarn.",
-        ),
-        click.option(
-            "--conf", multiple=True, metavar="NAME=VALUE", help="A setting of Spark (may be repeated)."
-        ),
-    ]
-    for option in reversed(options):
-        function = option(function)
-    return function
+    master = click.option(
+        "--master",
+        type=Text(),
+        default=lambda: os.environ.get("QSYNC_SPARK_MASTER") or "local[*]",
+        show_default="local[*]",
+        help="Master of Spark: local[*], spark://host:7077, k8s://…, yarn.",
+    )
+    more = click.option(
+        "--conf", multiple=True, metavar="NAME=VALUE", help="A setting of Spark (may be repeated)."
+    )
+    return master(more(function))
 
 
 def refuse_options(why: str, *names: str, but: Collection[str] = ()) -> None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -58,6 +59,7 @@ def command(
     from harness.pipeline.analyze import analyze, tables_place
     from harness.pipeline.places import place_of
     from harness.pipeline.progress import shown
+    from harness.pipeline.session import session
     from harness.pipeline.sources import source_of
 
     if follow:
@@ -75,14 +77,9 @@ def command(
         log = kept / "_spark.log"
         if follow:
             return _follow(runs, place, folder, master, settings, log)
-
-        def session() -> AbstractContextManager[Any]:
-            from harness.pipeline.session import session
-
-            return session(master, conf=settings, log=log)
-
+        begin = partial(session, master, conf=settings, log=log)
         with shown(sys.stderr, os.environ) as step:
-            report = analyze(runs, place, session, anew=anew, step=step, spool=folder)
+            report = analyze(runs, place, begin, anew=anew, step=step, spool=folder)
         _print(report, html, as_json, place)
     return ExitCode.VALID
 
