@@ -10,8 +10,7 @@ from harness.results.objects import SCHEMES, Address, address_of
 
 
 def place_of(given: Path) -> Path | Address:
-    """The folder or address that `given` names. Raises WrongUse, with a way out, where Spark reads nothing: for
-    hdfs://… and the like, and for a name that is not UTF-8.
+    """The folder or address that `given` names. Raises WrongUse, with a way out, for hdfs://… and names not in UTF-8.
 
     `given` has lost one of two slashes already, if it was a path on its way here.
     """

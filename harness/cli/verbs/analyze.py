@@ -158,9 +158,7 @@ def _follow(
 ) -> int:
     from harness.pipeline.follow import follow, follow_address
 
-    def tell(line: str) -> None:
-        click.echo(line, err=True)
-
+    tell = partial(click.echo, err=True)
     if isinstance(results, Path) and isinstance(place, Path):
         follow(results, place, master, settings, tell)
     else:
