@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from harness.faults.action import (
     MILLISECOND_NS,
@@ -15,12 +14,9 @@ from harness.faults.action import (
 )
 from harness.faults.fault import Evidence, Fault
 from harness.faults.hands import AtWork, Hands
-from harness.faults.virtual import VirtualFault, VirtualHands, first
+from harness.faults.virtual import VirtualFault, VirtualHands
 from harness.faults.where import DOCKER, LOCAL, REAL, SIM, SSH, by_name, no
 from nodes.world.shaping import Shaping
-
-if TYPE_CHECKING:
-    from nodes.world.network import Effect
 
 MICROSECOND_NS = 1_000
 ONE_STREAM = no(
@@ -32,10 +28,9 @@ ONE_STREAM = no(
 class VirtualShaping(VirtualFault):
     """Took effect if messages were late, differently late, overtaken or queued, as the fault says."""
 
-    @property
-    def shaping(self) -> Shaping:
-        fault = self.fault
-        return Shaping(
+    def __init__(self, fault: Fault, hands: VirtualHands) -> None:
+        super().__init__(fault, hands)
+        self.shaping = Shaping(
             delay_ns=fault.delay_ns,
             jitter_ns=fault.jitter_ns,
             percent=fault.percent if fault.does == Reorder.does else 100,
@@ -49,33 +44,30 @@ class VirtualShaping(VirtualFault):
         self.heal_asked_ns = self.hands.now_ns()
         network = self.hands.network
         network.unshape(self.fault.links, self.shaping)
-        effects = list(network.take_effects(self.fault.links).values())
-        took_effect, counters = self._effect(effects)
+        took_effect, counters = self._effect()
         used = {"links_used": sum(map(network.is_used, self.fault.links))}
-        first_ns = first(effect.first_delayed_ns for effect in effects)
-        return self.evidence(took_effect, {**used, **counters}, first_ns=first_ns)
+        return self.evidence(took_effect, {**used, **counters}, first_ns=self.shaping.first_delayed_ns)
 
-    def _effect(self, effects: list[Effect]) -> tuple[bool, Mapping[str, int]]:
-        late = [effect.least_late_ns for effect in effects if effect.least_late_ns is not None]
-        least_ns, most_ns = min(late, default=0), max((effect.most_late_ns for effect in effects), default=0)
-        delayed = sum(effect.delayed for effect in effects)
+    def _effect(self) -> tuple[bool, Mapping[str, int]]:
+        effect = self.shaping
+        least_ns, most_ns = effect.least_late_ns or 0, effect.most_late_ns
         counters = {
-            "delayed": delayed,
+            "delayed": effect.delayed,
             "least_delay_us": least_ns // MICROSECOND_NS,
             "most_delay_us": most_ns // MICROSECOND_NS,
         }
         match self.fault.does:
             case Jitter.does:
-                return delayed > 0 and most_ns - least_ns >= self.fault.jitter_ns // 2, counters
+                return effect.delayed > 0 and most_ns - least_ns >= self.fault.jitter_ns // 2, counters
             case Reorder.does:
-                overtook = sum(effect.overtook for effect in effects)
-                return overtook > 0, counters | {"overtook": overtook}
+                return effect.overtook > 0, counters | {"overtook": effect.overtook}
             case Bandwidth.does:
-                queued = sum(effect.queued for effect in effects)
-                longest_ns = max((effect.longest_queued_ns for effect in effects), default=0)
-                waits = {"queued": queued, "longest_queued_us": longest_ns // MICROSECOND_NS}
-                return queued > 0, counters | waits
-        return delayed > 0, counters
+                longest_us = effect.longest_queued_ns // MICROSECOND_NS
+                return effect.queued > 0, counters | {
+                    "queued": effect.queued,
+                    "longest_queued_us": longest_us,
+                }
+        return effect.delayed > 0, counters
 
 
 def slow(situation: Situation) -> Fields:

@@ -126,30 +126,13 @@ class Stop:
 
 @dataclass(slots=True)
 class Effect:
-    """The effect of a fault on a directed pair since it began; times are nanoseconds of the simulator."""
+    """The effect of a cut on a directed pair since it began; times are nanoseconds of the simulator."""
 
     withheld: int = 0
     """How often something came to the cut; what comes at once counts once."""
     first_withheld_ns: int | None = None
     longest_withheld_ns: int = 0
-    delayed: int = 0
-    first_delayed_ns: int | None = None
-    least_late_ns: int | None = None
-    most_late_ns: int = 0
-    overtook: int = 0
-    """Messages that will arrive before one that was sent before them."""
-    queued: int = 0
-    """Messages that had to wait because of a rate."""
-    longest_queued_ns: int = 0
     passed: int = 0
-
-    def late(self, by_ns: int, now_ns: int) -> None:
-        """A message is late because the pair is shaped."""
-        self.delayed += 1
-        if self.first_delayed_ns is None:
-            self.first_delayed_ns = now_ns
-        self.least_late_ns = by_ns if self.least_late_ns is None else min(by_ns, self.least_late_ns)
-        self.most_late_ns = max(by_ns, self.most_late_ns)
 
 
 class Network:
@@ -300,10 +283,7 @@ class Network:
         self._refused.discard((caller, called))
 
     def shape(self, pairs: Iterable[Pair], shaping: Shaping) -> None:
-        pairs = tuple(pairs)
         self._shapings.add(pairs, shaping)
-        for pair in pairs:
-            self.effects.setdefault(pair, Effect())
 
     def unshape(self, pairs: Iterable[Pair], shaping: Shaping) -> None:
         self._shapings.remove(pairs, shaping)
@@ -343,7 +323,7 @@ class Network:
             self._tell_end(connection, stream, reason)
 
     def take_effects(self, pairs: Iterable[Pair]) -> dict[Pair, Effect]:
-        """The effects on these pairs since they were first faulted; counting begins anew."""
+        """The effects on these pairs since they were first cut; counting begins anew."""
         taken: dict[Pair, Effect] = {}
         for pair in pairs:
             effect = self.effects.pop(pair, Effect())
@@ -380,22 +360,14 @@ class Network:
         shaped = self._shapings.of(pair)
         if shaped is None:
             return max(stream.last_arrival_ns, now_ns + latency_ns)
-        effect = self.effects.setdefault(pair, Effect())
-        late_ns = self._late_ns(pair)
-        queued_ns = max(0, shaped.free_ns - now_ns) if shaped.rate() else 0
-        late_ns += shaped.leaves_ns(now_ns, self._bytes_of(item)) - now_ns
-        arrival_ns = max(stream.last_arrival_ns, now_ns + latency_ns + late_ns)
-        if late_ns > 0:
-            effect.late(arrival_ns - now_ns - latency_ns, now_ns)
-        effect.overtook += arrival_ns < shaped.latest_ns
-        shaped.latest_ns = max(shaped.latest_ns, arrival_ns)
-        effect.queued += queued_ns > 0
-        effect.longest_queued_ns = max(effect.longest_queued_ns, queued_ns)
+        late_ns = shaped.late_ns(now_ns, self._bytes_of(item), self._chance_of(pair))
+        arrival_ns = max(stream.last_arrival_ns, now_ns + latency_ns + sum(late_ns.values()))
+        shaped.sent(now_ns, arrival_ns, arrival_ns - now_ns - latency_ns, late_ns)
         return arrival_ns
 
     def _late_ns(self, pair: Pair) -> int:
-        shaped, chance = self._shapings.of(pair), self._chance_of(pair)
-        return 0 if shaped is None else sum(shaping.late_ns(chance) for shaping in shaped.shapings)
+        shaped = self._shapings.of(pair)
+        return 0 if shaped is None else sum(shaped.drawn_ns(self._chance_of(pair)).values())
 
     def _bytes_of(self, item: Item) -> int:
         match item.message:

@@ -14,20 +14,36 @@ Pair = tuple[str, str]
 SECOND_NS = 1_000_000_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False)
 class Shaping:
     """`percent` of the messages come later by `delay_ns` ± `jitter_ns`; all together pass at `bytes_per_s` (0: as
-    fast as they come)."""
+    fast as they come). The other fields are its effect so far, on all its pairs."""
 
     delay_ns: int = 0
     jitter_ns: int = 0
     percent: int = 100
     bytes_per_s: int = 0
+    delayed: int = 0
+    first_delayed_ns: int | None = None
+    least_late_ns: int | None = None
+    most_late_ns: int = 0
+    overtook: int = 0
+    """Messages that will arrive before one that was sent before them, which it made late."""
+    queued: int = 0
+    """Messages that had to wait because of its rate."""
+    longest_queued_ns: int = 0
 
     def late_ns(self, chance: random.Random) -> int:
         if self.percent < 100 and chance.random() * 100 >= self.percent:
             return 0
         return max(0, self.delay_ns + int(self.jitter_ns * (2 * chance.random() - 1)))
+
+    def was_late(self, by_ns: int, now_ns: int) -> None:
+        self.delayed += 1
+        if self.first_delayed_ns is None:
+            self.first_delayed_ns = now_ns
+        self.least_late_ns = by_ns if self.least_late_ns is None else min(by_ns, self.least_late_ns)
+        self.most_late_ns = max(by_ns, self.most_late_ns)
 
 
 @dataclass(slots=True)
@@ -39,18 +55,39 @@ class Shaped:
     """When the last message that a rate lets through has left."""
     latest_ns: int = 0
     """The latest arrival of all that was sent since the pair is shaped."""
+    latest_by: tuple[Shaping, ...] = ()
+    """The shapings that made that message late."""
 
-    def rate(self) -> int:
-        """Bytes a second; 0 if nothing limits it."""
-        return min((shaping.bytes_per_s for shaping in self.shapings if shaping.bytes_per_s), default=0)
+    def drawn_ns(self, chance: random.Random) -> dict[Shaping, int]:
+        """By how much each shaping makes a message late, but for its rate."""
+        return {shaping: shaping.late_ns(chance) for shaping in self.shapings}
 
-    def leaves_ns(self, now_ns: int, size: int) -> int:
-        """When a message of so many bytes has left, behind all that came before it."""
-        rate = self.rate()
-        if not rate:
-            return now_ns
-        self.free_ns = max(now_ns, self.free_ns) + size * SECOND_NS // rate
-        return self.free_ns
+    def late_ns(self, now_ns: int, size: int, chance: random.Random) -> dict[Shaping, int]:
+        """The same of a message of so many bytes that is sent now, behind all that were sent before it: the lowest
+        rate counts."""
+        late_ns = self.drawn_ns(chance)
+        limits = [shaping for shaping in self.shapings if shaping.bytes_per_s]
+        if limits:
+            narrowest = min(limits, key=lambda shaping: shaping.bytes_per_s)
+            queued_ns = max(0, self.free_ns - now_ns)
+            narrowest.queued += queued_ns > 0
+            narrowest.longest_queued_ns = max(narrowest.longest_queued_ns, queued_ns)
+            self.free_ns = now_ns + queued_ns + size * SECOND_NS // narrowest.bytes_per_s
+            late_ns[narrowest] += self.free_ns - now_ns
+        return late_ns
+
+    def sent(self, now_ns: int, arrival_ns: int, waits_ns: int, late_ns: dict[Shaping, int]) -> None:
+        """Count a message that is sent now. It `waits_ns` longer than the wire takes: for those before it in its
+        stream, and for each shaping by `late_ns`."""
+        in_all_ns = sum(late_ns.values())
+        causes = tuple(shaping for shaping, own_ns in late_ns.items() if own_ns > 0)
+        for shaping in causes:
+            shaping.was_late(waits_ns - in_all_ns + late_ns[shaping], now_ns)
+        if arrival_ns >= self.latest_ns:
+            self.latest_ns, self.latest_by = arrival_ns, causes
+        else:
+            for shaping in self.latest_by:
+                shaping.overtook += 1
 
 
 class Shapings:

@@ -205,23 +205,46 @@ def test_a_slow_link_keeps_the_order() -> None:
     party.network.unshape(BOTH[:1], shaping)
     party.run(100)
     assert party.ears["b"].messages(link) == list(range(30))
-    assert party.network.take_effects(BOTH[:1])[BOTH[0]].delayed == 30
+    assert shaping.delayed == 30
 
 
 def test_messages_overtake_only_those_of_other_connections() -> None:
     """Broken, reordering corrupts a stream, or nothing is ever out of order."""
     party = Party(2)
     links = [party.connected("a", "b"), party.connected("a", "b")]
-    party.network.shape(BOTH[:1], Shaping(delay_ns=50 * MILLISECOND, percent=30))
+    shaping = Shaping(delay_ns=50 * MILLISECOND, percent=30)
+    party.network.shape(BOTH[:1], shaping)
     for number in range(40):
         party.send(links[number % 2], "a", number)
         party.run(1)
     party.run(100)
     for place, link in enumerate(links):
         assert party.ears["b"].messages(link) == list(range(place, 40, 2))
-    effect = party.network.take_effects(BOTH[:1])[BOTH[0]]
-    assert 0 < effect.delayed < 40
-    assert effect.overtook > 0
+    assert 0 < shaping.delayed < 40
+    assert shaping.overtook > 0
+
+
+def test_each_shaping_counts_its_own_effect() -> None:
+    """Broken, a fault that did nothing took effect because another one of its link did."""
+    party = Party(2)
+    links = [party.connected("a", "b"), party.connected("a", "b")]
+    reorder, idle = (Shaping(delay_ns=50 * MILLISECOND, percent=percent) for percent in (30, 0))
+    narrow, wide = (Shaping(bytes_per_s=rate * PACKET_BYTES) for rate in (400, 10**9))
+    jitter = Shaping(delay_ns=MILLISECOND, jitter_ns=MILLISECOND)
+    shapings = (reorder, idle, narrow, wide, jitter)
+    for shaping in shapings:
+        party.network.shape(BOTH[:1], shaping)
+    for number in range(40):
+        party.send(links[number % 2], "a", number)
+        party.run(1)
+    party.run(500)
+    assert 0 < reorder.delayed < 40 and reorder.overtook > 0
+    assert narrow.delayed == 40 and narrow.queued > 0
+    assert 0 < jitter.delayed <= 40
+    for shaping in (idle, wide):
+        assert (shaping.delayed, shaping.overtook, shaping.queued) == (0, 0, 0)
+    for shaping in shapings:
+        party.network.unshape(BOTH[:1], shaping)
 
 
 def test_what_comes_faster_than_the_rate_waits() -> None:
@@ -236,9 +259,8 @@ def test_what_comes_faster_than_the_rate_waits() -> None:
     party.network.unshape(BOTH[:1], shaping)
     party.run(200)
     assert party.ears["b"].messages(link) == list(range(20))
-    effect = party.network.take_effects(BOTH[:1])[BOTH[0]]
-    assert effect.queued == 19
-    assert 180 * MILLISECOND <= effect.longest_queued_ns <= 190 * MILLISECOND
+    assert shaping.queued == 19
+    assert 180 * MILLISECOND <= shaping.longest_queued_ns <= 190 * MILLISECOND
 
 
 def test_what_was_sent_before_the_end_arrives_before_it() -> None:
