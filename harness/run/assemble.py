@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
@@ -313,26 +313,33 @@ def talk_of(system: System) -> Talk:
 def local(parts: Parts, folder: Path) -> LocalCluster:
     from harness.cluster.local.cluster import LocalCluster, LocalSettings
 
-    plan = parts.plan
     return LocalCluster(
         LocalSettings(
-            talk=talk_of(parts.system),
-            configs=parts.system.configurations(plan, parts.workload.spaces),
-            folder=folder,
-            heartbeat_ns=plan.heartbeat_ns,
-            epoch_ns=time.monotonic_ns(),
-            base_port=plan.base_port,
-            command=parts.system.command(plan),
+            **_real(parts, folder),
+            base_port=parts.plan.base_port,
             are_dialed_unready=parts.system.are_dialed_unready,
             asks_when_ready=parts.system.wire is None,
-            ready_within_s=parts.system.ready_within_s,
-            versions=versions_of(plan, parts.system),
             limited=limits_nodes(parts),
-            share=_share(plan),
+            share=_share(parts.plan),
             mounted=_mounted(parts),
-            may_refuse=_mounted(parts) == "journal" and parts.system.durability(plan) == "written",
         )
     )
+
+
+def _real(parts: Parts, folder: Path) -> dict[str, Any]:
+    """The settings of every real cluster."""
+    plan, system = parts.plan, parts.system
+    return {
+        "talk": talk_of(system),
+        "configs": system.configurations(plan, parts.workload.spaces),
+        "folder": folder,
+        "heartbeat_ns": plan.heartbeat_ns,
+        "epoch_ns": time.monotonic_ns(),
+        "command": system.command(plan),
+        "ready_within_s": system.ready_within_s,
+        "versions": versions_of(plan, system),
+        "may_refuse": _mounted(parts) == "journal" and system.durability(plan) == "written",
+    }
 
 
 def refuse_what_this_machine_cannot(parts: Parts) -> None:
@@ -366,24 +373,15 @@ def limits_nodes(parts: Parts) -> bool:
 def contained(parts: Parts, folder: Path) -> ContainerCluster:
     from harness.cluster.containers.cluster import ContainerCluster, ContainerSettings
 
-    plan = parts.plan
     return ContainerCluster(
         ContainerSettings(
-            talk=talk_of(parts.system),
-            configs=parts.system.configurations(plan, parts.workload.spaces),
-            folder=folder,
-            heartbeat_ns=plan.heartbeat_ns,
-            epoch_ns=time.monotonic_ns(),
-            command=parts.system.command(plan),
+            **_real(parts, folder),
             packages=parts.system.packages,
             image=parts.system.image,
             files=parts.system.files,
-            ready_within_s=parts.system.ready_within_s,
-            versions=versions_of(plan, parts.system),
-            share=_share(plan) or Share(),
+            share=_share(parts.plan) or Share(),
             mounted=_mounted(parts),
-            may_refuse=_mounted(parts) == "journal" and parts.system.durability(plan) == "written",
-            filters_packets=needs_packet_rules(plan, parts.system),
+            filters_packets=needs_packet_rules(parts.plan, parts.system),
         )
     )
 
@@ -396,17 +394,10 @@ def ssh_cluster(parts: Parts, folder: Path) -> SshCluster:
     assert plan.inventory is not None  # or `parts_of` had refused it
     return SshCluster(
         SshSettings(
+            **_real(parts, folder),
             hosts=read(plan.inventory, accept_new_host_keys=plan.accept_new_host_keys),
-            talk=talk_of(parts.system),
-            configs=parts.system.configurations(plan, parts.workload.spaces),
-            folder=folder,
-            heartbeat_ns=plan.heartbeat_ns,
-            epoch_ns=time.monotonic_ns(),
-            command=parts.system.command(plan),
             are_dialed_unready=parts.system.are_dialed_unready,
             limited=limits_nodes(parts),
-            ready_within_s=parts.system.ready_within_s,
-            versions=versions_of(plan, parts.system),
         )
     )
 
