@@ -254,13 +254,13 @@ def _cross_check(links: Links, first: Int64s, judged: Messages) -> None:
     if len(links.sends) * nodes * 4 > CLOCK_BYTES_MAX:
         return
     judged.is_cross_checked = True
-    clocks = _clocks(links, first)
+    clocks, changes = _clocks(links, first), numpy.unique(first[first >= 0])
     for cut in range(len(first)):
         marked = judged.marked[cut]
         of_cut = first[cut][marked]
         done = of_cut - links.node_first[:-1][marked]
         # Rows of `clocks` stand in the order of all colour changes, each once, as `_clocks` asked for them.
-        knew = clocks[numpy.searchsorted(numpy.unique(first[first >= 0]), of_cut)][:, marked]
+        knew = clocks[numpy.searchsorted(changes, of_cut)][:, marked]
         is_consistent = bool((knew <= done).all())
         if is_consistent != (judged.counts[cut] == 0):
             judged.broken = "vector clocks disagree with the colours of messages"
