@@ -18,7 +18,7 @@ counter that is only eventually right. Where nodes need not be equal in the end,
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate
 from typing import Any
 
@@ -54,14 +54,14 @@ def check(
     start = history.start if initial is None else history.starting_at(initial).start
     for key, operations in by_key(history.select(f=("add", "read"))).items():
         adds = [add for add in operations if add.f == "add" and add.type != "fail"]
-        bounds = _Bounds(adds, _first(start.of(key)))
+        bounds, answered = _Bounds(adds, _first(start.of(key))), _answered(adds)
         for read in operations:
             is_asked = reads(read.role, read.mode) and (read.phase == "final" or not final_only)
             if read.f != "read" or read.type != "ok" or not is_judged(read) or not is_asked:
                 continue
             least, greatest = bounds.at(read)
             widths.append(greatest - least)
-            witnesses += _outside(history, key, read, least, greatest, operations)
+            witnesses += _outside(history, key, read, least, greatest, answered)
     details: dict[str, Any] = {"reads": len(widths), "width_max": in_json(max(widths, default=0))}
     valid = f"all reads are within the bounds of what was added ({many(len(widths), 'read')})"
     return verdict(NAME, MODEL, witnesses, details, judged=len(widths), valid=valid)
@@ -98,7 +98,7 @@ def _gone(
         if least == greatest
         else f"something from {value_words(least)} to {value_words(greatest)}"
     )
-    without = _as_if_without(value - (least if value < least else greatest), dump, adds)
+    without = _as_if_without(value - (least if value < least else greatest), dump, _answered(adds))
     last = [entry for entry in adds if entry.type == "ok" and entry.precedes(dump)][-1:]
     summary = f"no node held what was acknowledged of {key} at the end: {held}, instead of {expected}"
     return witness(
@@ -164,7 +164,7 @@ def _outside(
     read: Operation,
     least: Number,
     greatest: Number,
-    operations: Sequence[Operation],
+    answered: Sequence[Operation],
 ) -> Iterator[Witness]:
     value = amount_of(read)
     if least <= value <= greatest:
@@ -176,7 +176,7 @@ def _outside(
         if least == greatest
         else f"outside of {value_words(least)} … {value_words(greatest)}"
     )
-    without = _as_if_without(value - (least if value < least else greatest), read, operations)
+    without = _as_if_without(value - (least if value < least else greatest), read, answered)
     plural = "s" if len(without) > 1 else ""
     sentences = (
         *(
@@ -191,14 +191,22 @@ def _outside(
     yield witness("out-of-bounds", summary, [*without, read], key=key, node=read.node, explanation=sentences)
 
 
-def _as_if_without(difference: Number, read: Operation, operations: Sequence[Operation]) -> list[Operation]:
-    """Successive acknowledged additions before the read that make the difference if left out; [] if none do."""
-    before = [add for add in operations if add.f == "add" and add.type == "ok" and add.precedes(read)]
-    before.sort(key=lambda add: add.complete_index or 0)
-    for last in range(len(before), max(len(before) - GONE_MAX, 0), -1):
+def _completed(add: Operation) -> int:
+    return add.complete_index or 0
+
+
+def _answered(adds: Iterable[Operation]) -> list[Operation]:
+    """The acknowledged ones, in the order of their answers."""
+    return sorted((add for add in adds if add.type == "ok"), key=_completed)
+
+
+def _as_if_without(difference: Number, read: Operation, answered: Sequence[Operation]) -> Sequence[Operation]:
+    """Successive additions that were `answered` before the read and make the difference if left out; () if none do."""
+    before = bisect_left(answered, read.invoke_index, key=_completed)
+    for last in range(before, max(before - GONE_MAX, 0), -1):
         total: Number = 0
         for first in range(last - 1, max(last - GONE_MAX, 0) - 1, -1):
-            total -= amount_of(before[first])
+            total -= amount_of(answered[first])
             if total == difference:
-                return before[first:last]
-    return []
+                return answered[first:last]
+    return ()
