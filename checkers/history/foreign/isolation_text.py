@@ -41,7 +41,7 @@ def plume(text: str) -> Sessions:
         found = _PLUME.fullmatch(stripped)
         if found is None:
             if number == len(lines) and not text.endswith("\n"):
-                torn = f"line {number} was torn off and is left out"
+                torn = f"a torn line {number}"
                 return Sessions([list(one.values()) for one in sessions.values()], lone, torn)
             raise damaged("r(key,value,session,transaction) or w(…)", repr(line[:60]), number)
         f, key, value, session, name = found.groups()

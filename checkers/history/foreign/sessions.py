@@ -45,11 +45,13 @@ class Sessions:
 
         Raises HistoryError.
         """
+        if self.torn is not None:  # it may have read what a later session wrote
+            raise damaged("a whole file, because sessions stand one behind the other", self.torn)
         header = Header(system="foreign", extra={TIMELESS: True})
         events = list(self._events(self._with_zero() if initial is UNSET else None))
         if not events:
             raise no_operations("no transactions")
-        history = History.of(header, events, torn=self.torn, first_line=0)
+        history = History.of(header, events, first_line=0)
         return history if initial is UNSET else history.starting_at(_given(initial))
 
     def _events(self, with_zero: Container[Any] | None) -> Iterator[Event]:
