@@ -215,8 +215,19 @@ def dead_groups() -> Iterable[Path]:
         for folder, names, _ in os.walk(before.split()[4]):
             for name in sorted(names):
                 match = GROUP.fullmatch(name)
-                if match and not is_process(int(match[1]), int(match[2])):
-                    yield Path(folder) / name
+                group = Path(folder) / name
+                if match and not is_process(int(match[1]), int(match[2])) and is_of_our_pid_namespace(group):
+                    yield group
+
+
+def is_of_our_pid_namespace(group: Path) -> bool:
+    """All its processes are: the number of a supervisor says nothing elsewhere. In doubt it is not."""
+    with suppress(OSError):
+        ours = Path("/proc/self/ns/pid").readlink()
+        procs = group / "cgroup.procs"
+        pids = procs.read_text().split() if procs.exists() else []  # 0 is a process that we cannot see
+        return all(Path(f"/proc/{pid}/ns/pid").readlink() == ours for pid in pids)
+    return False
 
 
 def is_removed(group: Path) -> bool:

@@ -170,19 +170,22 @@ def test_groups_of_dead_supervisors_alone_are_removed(
     monkeypatch.setattr(bootstrap, "MOUNTS", mounts)
     living = f"qsync-ssh-ab12-{os.getpid()}@{bootstrap.started(os.getpid())}-n1"
     dead = f"qsync-ssh-ab12-{os.getpid()}@{bootstrap.started(os.getpid()) + 1}-n1"
-    for name in (living, dead, "qsync-ssh-notes", f"{dead}/../x-{dead}", "qsync-ab12-1@1.00-n1"):
+    inside = f"{dead}2"
+    for name in (living, dead, inside, "qsync-ssh-notes", f"{dead}/../x-{dead}", "qsync-ab12-1@1.00-n1"):
         (hierarchy / "user.slice" / name).mkdir(parents=True)
     (elsewhere / dead).mkdir(parents=True)
     left = subprocess.Popen(["sleep", "60"])
     try:
         (hierarchy / "user.slice" / living / "cgroup.procs").write_text(f"{left.pid}\n")
+        # Of a supervisor in a container: its number is another process here, and its processes have none.
+        (hierarchy / "user.slice" / inside / "cgroup.procs").write_text("0\n")
         assert bootstrap.ungroup("") == {"removed": [dead]}
         assert left.poll() is None
     finally:
         left.kill()
         left.wait()
     assert not (hierarchy / "user.slice" / dead).exists()
-    assert len([*(hierarchy / "user.slice").iterdir()]) == 4
+    assert len([*(hierarchy / "user.slice").iterdir()]) == 5
     assert (elsewhere / dead).exists()
     assert bootstrap.GROUP.pattern == FAR_NAME.pattern.strip("^$").replace(r"(\d+@\d+)", r"(\d+)@(\d+)")
 
