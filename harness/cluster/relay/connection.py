@@ -198,7 +198,7 @@ class Pipe:
                 break
             self.held.popleft()
             if due_ns:
-                self.link.was_late(now_ns - taken_ns)
+                self.link.was_late(taken_ns, now_ns)
             self._deliver(item)
         self.settle_reading()
 

@@ -113,6 +113,7 @@ class Link(Generic[P]):
 
     def heal(self, fault: int, now_ns: int) -> None:
         """End what this fault does here; its watch goes on."""
+        self._note_use()
         self.cuts.pop(fault, None)
         if self.slows.pop(fault, None) is not None:
             self.free_ns = 0  # all that waits goes on now, and nothing waits behind it
@@ -143,10 +144,12 @@ class Link(Generic[P]):
                 watch.longest_queued_ns = max(watch.longest_queued_ns, queued_ns)
         return leaves_ns + sum(slowness.draw_ns() for slowness in self.slows.values())
 
-    def was_late(self, by_ns: int) -> None:
-        """Count bytes, or an end, handed on after waiting for `by_ns`."""
-        for fault in self.slows:
-            watch = self.watches[fault]
+    def was_late(self, since_ns: int, now_ns: int) -> None:
+        """Count bytes, or an end, that waited since then and are handed on now, for the faults that made them wait."""
+        by_ns = now_ns - since_ns
+        for watch in (self.watches[fault] for fault in self.slows):
+            if watch.begun_ns > since_ns:
+                continue
             known_ns = watch.shortest_delay_ns
             watch.shortest_delay_ns = by_ns if known_ns is None else min(known_ns, by_ns)
             watch.longest_delay_ns = max(watch.longest_delay_ns, by_ns)
@@ -196,9 +199,13 @@ class Link(Generic[P]):
             watch.connections_hanging += 1
 
     def _changed(self, fault: int, now_ns: int) -> None:
-        self.is_used |= self.passed > self.passed_probes
+        self._note_use()
         self.watches[fault] = Watch(begun_ns=now_ns, passed_base=self.passed)
         self._refresh()
+
+    def _note_use(self) -> None:
+        if all(watch.healed_ns is None for watch in self.watches.values()):
+            self.is_used |= self.passed > self.passed_probes
 
     def _refresh(self) -> None:
         self.is_cut = bool(self.cuts)

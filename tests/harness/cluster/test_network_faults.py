@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 import time
 from typing import Any, cast
 
@@ -10,7 +11,7 @@ import pytest
 
 from harness.cluster import network_faults
 from harness.cluster.network_faults import NetworkFault, RelayLinks, links_around
-from harness.cluster.relay.link import Link, LinkName, Watch
+from harness.cluster.relay.link import Link, LinkName, Slowness, Watch
 from harness.cluster.relay.remote import Commands
 from harness.errors import WrongUse
 from harness.faults.fault import Does, Evidence, Fault
@@ -187,3 +188,34 @@ def test_what_the_relay_cannot_do_is_refused() -> None:
     with pytest.raises(WrongUse, match="local cannot do 'loss'"):
         links.lose(fault("loss"))
     assert isinstance(links.shape(fault("slow")), NetworkFault)
+
+
+@pytest.mark.parametrize("is_forgotten", [True, False])
+def test_the_probes_of_a_fault_are_no_use_of_its_link(is_forgotten: bool) -> None:
+    """If it failed, the next fault of a link that no node uses would have to take effect."""
+    link: Link[Any] = Link(("n1", "n2"))
+    link.cut(1, 0)
+    link.heal(1, 5)
+    link.passed += 7  # the harness's own
+    if is_forgotten:
+        link.forget(1)
+    link.cut(2, 6)
+    assert link.counters(2)["is_used"] == 0
+    link.heal(2, 7)
+    link.forget(1)
+    link.forget(2)
+    link.passed += 7
+    link.cut(3, 8)
+    assert link.counters(3)["is_used"] == 1
+
+
+def test_bytes_that_waited_before_a_fault_began_are_none_of_its_effect() -> None:
+    """If it failed, a jitter would take effect by the delays of the one before it."""
+    link: Link[Any] = Link(("n1", "n2"))
+    link.slow(1, Slowness(0, 50, random.Random(1)), 0)
+    link.slow(2, Slowness(0, 10, random.Random(2)), 5)
+    for now_ns in (10, 40):
+        link.was_late(1, now_ns)
+    first, second = link.counters(1), link.counters(2)
+    assert (first["shortest_delay_ns"], first["longest_delay_ns"]) == (9, 39)
+    assert (second["shortest_delay_ns"], second["longest_delay_ns"]) == (None, 0)
