@@ -27,7 +27,8 @@ ToEvents = Callable[[Arrow], list[Event]]
 """The events of a table's rows."""
 BATCH = 1 << 18  # rows
 ODD_MAX = 1_000  # values, beside one in sixteen, that are no numbers before columns are given up
-NUMBERS = ("index", "time_ns", "process", "value")
+COUNTED = ("index", "time_ns", "process")
+NUMBERS = (*COUNTED, "value")
 WORDS = ("type", "f", "key", "node", "role", "mode", "error", "phase", "wait")
 KEPT = ("f", "key", "node", "role", "mode", "error")
 TYPES = ("invoke", "ok", "fail", "info")
@@ -108,7 +109,7 @@ class _Reader:
         """Read all rows. False if they are not in order, have values beyond columns, or do not pair."""
         names = set(self._file.schema_arrow.names)
         needed = [name for name in (*NUMBERS, *WORDS) if name in names]
-        if not {"index", "time_ns", "process", "type", "f", "value"} <= names:
+        if not {*COUNTED, "type", "f", "value"} <= names or not _counts(self._file):
             return False
         for group in range(self._file.num_row_groups):
             for batch in self._file.iter_batches(BATCH, row_groups=[group], columns=needed):
@@ -155,6 +156,13 @@ class _Reader:
                         self.others.add(event)
 
 
+def _counts(file: Arrow) -> bool:
+    """Whether the columns of whole numbers are such: a fraction or a text would become one here, unlike in a row."""
+    from pyarrow import types
+
+    return all(types.is_integer(file.schema_arrow.field(name).type) for name in COUNTED)
+
+
 class _Order:
     """Whether rows that come some at a time are numbered from 0, and their times do not fall."""
 
@@ -178,6 +186,8 @@ def add_up(file: Arrow) -> bool:
     import pyarrow
     from pyarrow import compute
 
+    if not _counts(file):
+        return False
     order, running = _Order(), numpy.zeros(0, dtype=numpy.int64)
     for table in file.iter_batches(BATCH, columns=["index", "time_ns", "process", "type"]):
         if not order.goes_on(table):
@@ -217,7 +227,7 @@ def operations_in(table: Arrow) -> Columns | None:
 
 def _events(table: Arrow, known: _Words) -> Events | None:
     """The rows of clients' events, words by their numbers; None if a type, a phase or an f is none."""
-    part = {name: _int64(table[name]).copy() for name in ("index", "time_ns", "process")}
+    part = {name: _int64(table[name]).copy() for name in COUNTED}
     kind, part["old"], part["new"] = _values(table["value"])
     words = {name: known.of(table, name) for name in WORDS}
     numbers = known.numbers

@@ -231,6 +231,25 @@ def test_texts_of_another_kind_are_texts(
     assert parquet.read(path).operations == parquet.read(written).operations
 
 
+@pytest.mark.parametrize("column", ["index", "time_ns", "process"])
+@pytest.mark.parametrize("made", [lambda number: number + 0.5, str], ids=["fraction", "text"])
+def test_odd_numbers_of_a_large_table_are_those_of_a_small_one(
+    column: str, made: Callable[[int], Any], written: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If it failed, process 1.5 would be process 1 from some thousand lines on, and the history valid."""
+    path, table = tmp_path / "odd.parquet", pyarrow.parquet.read_table(written)
+    place = table.schema.get_field_index(column)
+    values = [None if number is None else made(number) for number in table[column].to_pylist()]
+    table = table.set_column(place, column, pyarrow.array(values))
+    name = b"qsync-history"  # without its seal, as another tool writes it
+    pyarrow.parquet.write_table(table.replace_schema_metadata({name: table.schema.metadata[name]}), path)
+    told = []
+    for large in (10**9, 0):
+        monkeypatch.setattr(parquet, "LARGE", large)
+        told.append(outcome(lambda file: len(parquet.read(file).operations), path))
+    assert told[0] == told[1] and "lost" not in str(told[0])
+
+
 def test_a_code_without_a_word_is_damage() -> None:
     """If it failed, a spoilt file without a seal would end in a traceback."""
     word = pyarrow.DictionaryArray.from_arrays(pyarrow.array([2]), pyarrow.array(["invoke"]), safe=False)
