@@ -329,7 +329,7 @@ def _verdict(history: History, dumps: Sequence[Dump], witnesses: Sequence[Witnes
 
 
 def _last_error(history: History) -> str:
-    """What came of the last dump that failed, in words; "" if none did. It is often a defect of the client."""
+    """The error of the last dump that failed, in words; "" if none did. It is often a defect of the client."""
     errors = [f" ({shorten(dump.error, 90)})" for dump in history.dumps if dump.error]
     return errors[-1] if errors else ""
 

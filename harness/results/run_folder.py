@@ -304,7 +304,7 @@ def resolve(path: Path) -> RunFolder:
     is_of_a_run = path.is_dir() or path.name in FILES
     is_run = is_of_a_run and (folder / HISTORY).exists()
     pipes = (part for part in folder.rglob("*") if part.is_fifo() and is_read(str(part.relative_to(folder))))
-    # What a pipe gives can be read once, and is waited for.
+    # A pipe can be read once, and its bytes are waited for.
     odd = next(pipes if is_run else iter(()), None) if path.is_dir() or path.is_file() else path
     if odd is not None:
         raise WrongUse(f"{odd} is no file and no folder; try: save to a file what it gives, and check that")

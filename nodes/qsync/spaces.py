@@ -189,7 +189,7 @@ def narrower(one: str, other: str) -> str | None:
 
 
 def _field_rules(definition: SpaceDefinition) -> list[tuple[str, bool]]:
-    """(type, may be missing) of each field that the format or an index names. What may be missing may be nil."""
+    """(type, may be missing) of each field that the format or an index names. Such a field may be nil."""
     rules = [(entry.type, entry.is_nullable) for entry in definition.format]
     if definition.engine == "sysview":
         return rules

@@ -402,7 +402,7 @@ def test_watches_alone_are_judged_as_watches() -> None:
 
 @pytest.mark.parametrize("place", ["client-1/operations.json", "client-3"])
 def test_a_client_whose_file_cannot_be_followed_is_refused(tmp_path: Path, place: str) -> None:
-    """If it failed, changes by a client whose file was not copied would be an anomaly: no request made them."""
+    """If it failed, changes by a client without its copied file would be an anomaly: no request made them."""
     shutil.copytree(REPORT, tmp_path / "report")
     lost = tmp_path / "report" / place
     shutil.rmtree(lost) if lost.is_dir() else lost.unlink()

@@ -79,7 +79,7 @@ def test_two_processes_record_what_they_say_to_each_other(
 
 
 class Marking:
-    """A node whose steps set a timer, leave a mark and send nothing."""
+    """A node with steps that set a timer, leave a mark and send nothing."""
 
     def step(self, event: Event, now: Instant) -> Sequence[Effect]:
         return [SetTimer("far", 3_600_000_000_000), Mark(type(event).__name__)]

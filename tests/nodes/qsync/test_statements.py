@@ -170,7 +170,7 @@ def test_a_path_with_a_long_number_leads_nowhere() -> None:
     [("[2]..b", 5), ("[2][", 4), ("[2][0]", 5), ("[2]x", 4), ("[0]", 2), ("..a", 2), (".", 2)],
 )
 def test_a_path_that_is_none_is_refused_as_by_2_6(path: str, position: int) -> None:
-    """If it failed, clients would get another error, or an upsert be refused whose operation 2.6.0 leaves out."""
+    """If it failed, clients would get another error, or an upsert be refused that 2.6.0 takes."""
     with pytest.raises(Rejected) as refused:
         evaluated(space(("a", [1])), ["update", "s", "a", [["=", path, 2]]])
     assert refused.value.code == 29

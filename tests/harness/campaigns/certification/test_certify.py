@@ -279,7 +279,7 @@ def test_what_a_bar_requires_is_said_where_it_lacks(rows: list[JudgedRun], sampl
 def test_the_steps_of_a_directed_schedule_are_no_kinds_of_faults(
     rows: list[JudgedRun], sample: Sample
 ) -> None:
-    """If it failed, a plan whose only fault is "holds" would have kinds of faults enough for a release."""
+    """If it failed, a plan with the fault "holds" alone would have kinds of faults enough for a release."""
     steps = [{"name": f"hold-{number}", "took_effect": True} for number in range(30)]
     evidence = {**rows[0].evidence, "faults": [*rows[0].evidence["faults"], *steps]}
     more = [msgspec.structs.replace(rows[0], evidence=evidence), *rows[1:]]

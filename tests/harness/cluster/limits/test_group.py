@@ -92,7 +92,7 @@ def test_a_limit_that_the_kernel_does_not_take_back_is_told(
 
 
 def test_limits_that_could_not_be_lifted_are_lifted_when_asked_again(tmp_path: Path) -> None:
-    """Broken, a node whose group could not be found for a moment would stay limited and count as healed."""
+    """Broken, a node would, if its group could not be found for a moment, stay limited and count as healed."""
     found = [group(2, tmp_path)]
     before = found[0].limits()
 
