@@ -198,7 +198,8 @@ def plan_of(plan_file: Path | None, **given: Any) -> Any:
         asked.update(fields_of_settings(asked.pop(SETTINGS, ()), kind, system))
         _refuse_others(asked, kind, system)
         drawn = () if base is None or base.drawn is None else (*DRAWN_FROM, *base.options.decides_operations)
-        if name := next((name for name in drawn if name in asked), None):
+        same = {"system"} if base is not None and asked.get("system") == base.system else set()
+        if name := next((name for name in drawn if name in asked and name not in same), None):
             raise WrongUse(
                 f"{plan_file} is drawn out: {option_name(name)} cannot change it any more; edit the file instead"
             )

@@ -82,6 +82,8 @@ def fitting(fields: Mapping[str, Any], kind: type[Options]) -> dict[str, Any]:
 
 def fields_for(plan: Plan, kind: type[Options]) -> dict[str, Any]:
     """The fields of the plan for a system with such options. Unusual options that it has too stay as they are."""
+    if type(plan.options) is kind:
+        return fields_of(plan)
     usual = msgspec.to_builtins(planned(system=plan.system).options)
     said = {
         name: value for name, value in fields_of(plan).items() if name not in usual or value != usual[name]

@@ -164,6 +164,16 @@ def test_what_a_drawn_plan_was_drawn_from_cannot_be_changed(
     assert done.code == 64
 
 
+def test_a_drawn_plan_may_be_said_to_be_of_its_system(qsync: Qsync, tmp_path: Path) -> None:
+    """If it failed, a script that names the system with each plan could repeat no drawn one."""
+    first, second = tmp_path / "first.json", tmp_path / "second.json"
+    first.write_bytes(to_json(drawn_out(small(seed=4))))
+    assert qsync("run", "--plan", first, "--system", "qsync", "--write-plan", second).code == 0
+    assert read(second).drawn == read(first).drawn
+    done = qsync("run", "--plan", first, "--system", "txlog", "--write-plan", second)
+    assert done.code == 64 and "--system cannot change it" in done.line
+
+
 def test_a_plan_file_and_options_make_one_plan(qsync: Qsync, tmp_path: Path) -> None:
     """If it failed, an option could not vary a stored plan."""
     first, second = tmp_path / "first.json", tmp_path / "second.json"
