@@ -198,6 +198,9 @@ class Line:
             near.close()
             return
         self._sockets.append(far)
+        if self._is_over:  # closed meanwhile: the next test would be told of a socket that nothing closes
+            self.heal()
+            return
         for one, other in ((near, far), (far, near)):
             threading.Thread(target=self._pump, args=(one, other), daemon=True).start()
 
