@@ -42,9 +42,8 @@ class RealDamage(Spoilt):
             self.details.append(f"{node} has no log that is long enough to be damaged")
 
     async def revive(self, node: str) -> bool | None:
-        if (
-            self.fault.damage == "torn-tail"
-        ):  # nothing safely written is gone: a node that refuses that has crashed
+        if self.fault.damage == "torn-tail":
+            # Nothing that was safely written is gone: a node that refuses that has crashed.
             return await super().revive(node)
         with self.processes.may_refuse(node) as last_words:
             up = await super().revive(node)
